@@ -1,0 +1,1 @@
+"""Trackbed: one submit, one record, on a shared pool of cards."""

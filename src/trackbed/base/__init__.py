@@ -1,0 +1,1 @@
+"""Ground floor: ids, time, randomness, units, errors, logging. Knows nothing of runs."""

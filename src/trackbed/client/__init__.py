@@ -1,0 +1,1 @@
+"""What runs on a laptop and inside a training process."""

@@ -1,0 +1,1 @@
+"""Engines that start supervisors on nodes; accelerators; nodes."""

@@ -1,0 +1,1 @@
+"""Named, immutable, gap-free versions of trees."""

@@ -1,0 +1,1 @@
+"""The PyTorch tower with its recipes; knows none of its neighbours."""

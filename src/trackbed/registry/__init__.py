@@ -1,0 +1,1 @@
+"""Model versions with provenance."""

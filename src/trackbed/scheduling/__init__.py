@@ -1,0 +1,1 @@
+"""Who runs next, where, and why the others wait. Decisions are pure."""

@@ -1,0 +1,1 @@
+"""HTTP, flows, loops: the only place where rooms meet."""

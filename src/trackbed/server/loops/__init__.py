@@ -1,0 +1,1 @@
+"""What acts by itself on observed state."""

@@ -1,0 +1,1 @@
+"""One noun a file: HTTP in, flows or services out."""

@@ -1,0 +1,1 @@
+"""Code trees and environments, captured without touching what they came from."""

@@ -1,0 +1,1 @@
+"""Content-addressed store: blobs and trees by digest, refs by compare-and-set."""

@@ -1,0 +1,1 @@
+"""One per node and attempt: starts ranks, holds the lease, ships the spool."""

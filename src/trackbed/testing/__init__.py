@@ -1,0 +1,1 @@
+"""Contract suites for every port, fakes, fake clock, fault points."""

@@ -1,0 +1,1 @@
+"""The record of a run: attempts, params, metrics, logs, artifacts, facts."""

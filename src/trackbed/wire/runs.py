@@ -1,0 +1,231 @@
+"""Runs, attempts, events as people and programs read them; submit and the verbs on a run."""
+
+from typing import Any, Literal
+
+import msgspec
+
+from trackbed.wire.spec import Spec
+
+
+class Reason(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Why something is as it is: a code with a sentence in the catalogues (`reason.<code>`), and the values."""
+
+    code: str
+    params: dict[str, Any] = {}
+
+
+class TreeFacts(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Where a captured tree came from. `dirty` counts changed and untracked files that were captured."""
+
+    digest: str
+    commit: str = ""
+    branch: str = ""
+    remote: str = ""  # password stripped
+    dirty: int = 0
+    untracked: int = 0
+    ignored: int = 0
+    files: int = 0
+    size_bytes: int = 0
+    patch: str = ""  # text diff against the commit, for reading; the tree is the truth
+
+
+class Package(msgspec.Struct, kw_only=True, omit_defaults=True, array_like=True):
+    name: str
+    version: str
+    digest: str = ""  # BLAKE3 of the package's RECORD file
+
+
+class EnvironmentRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """`current`: the environment of the submitting interpreter, pinned by the hashes of its packages' file lists."""
+
+    digest: str = ""  # b3: of the canonical JSON of everything else but `executable`
+    kind: str = "current"
+    python: str = ""  # "CPython 3.11.7"
+    platform: str = ""  # "linux-x86_64"
+    executable: str = ""  # same machine only
+    packages: list[Package] = []
+
+
+class SubmitRequest(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """All blobs of the tree are in the store before this is sent. Names in the spec resolve on the server."""
+
+    spec: Spec
+    tree: TreeFacts | None = None
+    environment: EnvironmentRecord | None = None
+    dry_run: bool = False
+    reproduces: str = ""  # run id
+
+
+class SubmitReply(msgspec.Struct, kw_only=True, omit_defaults=True):
+    run_id: str = ""  # empty on a dry run
+    ref: str = ""  # demo#17
+    url: str = ""
+    spec: Spec
+    warnings: list[Reason] = []
+
+
+class AttemptView(msgspec.Struct, kw_only=True, omit_defaults=True):
+    id: str
+    number: int
+    epoch: int
+    state: str
+    stage: str = ""
+    cause: str = ""
+    reason: Reason | None = None
+    evidence: dict[str, Any] = {}  # exit codes per rank, signal, OOM marks, last lines
+    placement: list[dict[str, Any]] = []  # [{node, cards: [0, 1], ranks: [0, 1]}]
+    created_us: int = 0
+    started_us: int = 0
+    ended_us: int = 0
+    card_seconds: float = 0.0
+    resumed_from_step: int | None = None
+    lost_steps: int = 0
+    contact_us: int = 0
+
+
+class StageView(msgspec.Struct, kw_only=True, omit_defaults=True):
+    name: str
+    state: Literal["waiting", "running", "done", "failed"] = "waiting"
+    products: dict[str, str] = {}  # product → tree digest
+    attempt: int = 0
+
+
+class Progress(msgspec.Struct, kw_only=True, omit_defaults=True):
+    step: int = 0
+    steps_total: int = 0
+    seconds_left: float | None = None
+    updated_us: int = 0
+
+
+class RunView(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One row of the runs table and the head of the run page."""
+
+    id: str
+    ref: str
+    number: int
+    project: str
+    space: str
+    name: str = ""
+    description: str = ""
+    state: str
+    cause: str = ""
+    reason: Reason | None = None  # why it waits, or what ended it
+    owner: str = ""
+    tags: list[str] = []
+    priority: str = "normal"
+    cards: int = 0
+    outside: bool = False
+    created_us: int = 0
+    queued_us: int = 0
+    started_us: int = 0
+    ended_us: int = 0
+    contact_us: int = 0
+    attempt: int = 0
+    card_seconds: float = 0.0
+    progress: Progress | None = None
+    version: int = 0  # of the row: optimistic writes send it back
+    metrics: dict[
+        str, float | str
+    ] = {}  # last value of the asked columns; non-finite as "NaN", "Infinity", "-Infinity"
+    params: dict[str, Any] = {}
+
+
+class CheckpointView(msgspec.Struct, kw_only=True, omit_defaults=True):
+    step: int
+    name: str
+    digest: str = ""
+    size_bytes: int = 0
+    attempt: int = 0
+    state: Literal["staged", "durable", "current"] = "durable"
+    created_us: int = 0
+
+
+class ArtifactView(msgspec.Struct, kw_only=True, omit_defaults=True):
+    path: str
+    kind: str  # model | checkpoint | report | log | sample | table | image | text | other
+    size_bytes: int
+    file_digest: str
+    attempt: int = 0
+    created_us: int = 0
+
+
+class RunDetail(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """All of a run's record but series and logs."""
+
+    run: RunView
+    spec: Spec
+    tree: TreeFacts | None = None
+    environment: EnvironmentRecord | None = None
+    attempts: list[AttemptView] = []
+    stages: list[StageView] = []
+    checkpoints: list[CheckpointView] = []
+    artifacts: list[ArtifactView] = []
+    summary: dict[str, Any] = {}
+    metric_keys: list[str] = []
+    models: list[str] = []  # name@version registered by this run
+    reproduces: str = ""
+    nondeterminism: list[str] = []
+
+
+class RunPage(msgspec.Struct, kw_only=True, omit_defaults=True):
+    runs: list[RunView]
+    next: str = ""  # cursor of the next page; empty on the last
+    total: int = 0
+
+
+class EventView(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """`id` is a journal position: ask again with `after=id`."""
+
+    id: int
+    time_us: int
+    kind: str
+    actor: str
+    subject: str
+    run_id: str = ""
+    attempt: str = ""
+    data: dict[str, Any] = {}
+
+
+class VerbRequest(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Body of stop, pause, resume, retry, hold, release."""
+
+    grace_s: float | None = None
+    message: str = ""
+
+
+class OutsideRunRequest(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """`trackbed.init()` without a submit. `key` makes a repeated create return the same run."""
+
+    project: str = "demo"
+    name: str = ""
+    tags: list[str] = []
+    params: dict[str, Any] = {}
+    key: str = ""
+    started_us: int = 0
+
+
+class NodeView(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A machine of the pool. `cards[i]` = {index, kind, memory_bytes, state: free|held|unknown|cordoned, run, space}."""
+
+    name: str
+    state: str
+    cards: list[dict[str, Any]] = []
+    contact_us: int = 0
+
+
+class QueueEntry(msgspec.Struct, kw_only=True, omit_defaults=True):
+    place: int
+    run: RunView
+    reason: Reason
+
+
+class StatusView(msgspec.Struct, kw_only=True, omit_defaults=True):
+    version: str
+    url: str = ""
+    started_us: int = 0
+    one_trust_domain: bool = True
+    counts: dict[str, int] = {}  # run state → number
+    cards_total: int = 0
+    cards_held: int = 0
+    lane_wait_p99_ms: float = 0.0
+    warnings: list[Reason] = []

@@ -1,0 +1,125 @@
+"""The resolved spec of a run: what `workflow.spec` makes of `trackbed.yaml`, template and `--set`; stored on the record."""
+
+from typing import Any, Literal
+
+import msgspec
+
+SPEC_VERSION = 1
+
+
+class Resources(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What one attempt takes. `cards: n` in a file is `cards_per_node: n, nodes: 1`; 0 cards is one plain process."""
+
+    cards_per_node: int = 1
+    nodes: int = 1
+    kind: str = "any"
+    card_memory_bytes: int = 0
+    cpus_per_card: int = 1
+    ram_per_card_bytes: int = 0
+    shm_bytes: int = 0
+    only: list[str] = []
+    not_: list[str] = msgspec.field(default_factory=list, name="not")
+    time_limit_s: float | None = None
+
+    @property
+    def cards(self) -> int:
+        return self.cards_per_node * self.nodes
+
+
+class Keep(msgspec.Struct, kw_only=True, omit_defaults=True):
+    last: int = 2
+    best: int = 0
+    by: str = ""
+
+
+class CheckpointPolicy(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """`every` is read by our engine and `run.should_save`; `upload` (every n-th) and `keep` concern the store's copies."""
+
+    every_steps: int | None = None
+    every_s: float | None = None
+    every_epoch: bool = False
+    keep: Keep = msgspec.field(default_factory=Keep)
+    upload_every: int = 1
+
+
+class OnPreempt(msgspec.Struct, kw_only=True, omit_defaults=True):
+    signal: str = "TERM"
+    grace_s: float = 120.0
+
+
+class DataPin(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A named input. `ref` is what was written; the rest is filled when names resolve to digests."""
+
+    ref: str
+    dataset: str = ""
+    version: int = 0
+    digest: str = ""
+    kind: Literal["folder", "file"] = "folder"
+    size_bytes: int = 0
+
+
+class FromPin(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """`from: {model: …}` or `{checkpoint: …, state: weights | all}`."""
+
+    kind: Literal["model", "checkpoint"]
+    ref: str
+    digest: str = ""
+    state: Literal["weights", "all"] = "weights"
+    run_id: str = ""
+    step: int = 0
+
+
+class RegisterRule(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Register `path` below the outputs as the next version of `model` if `when` holds at the end."""
+
+    model: str
+    when: str = ""
+    path: str = "model"
+
+
+class Stage(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A part of a run that leaves a checked output. Exactly one of run, recipe, suite."""
+
+    name: str
+    run: str = ""
+    recipe: str = ""
+    suite: str = ""
+    needs: list[str] = []
+    inputs: dict[str, str] = {}  # name → "stage.product", found as TRACKBED_DATA_<NAME>
+    produces: dict[str, str] = {}  # product → folder or file below the working folder or TRACKBED_OUTPUT
+    params: dict[str, Any] = {}
+    resources: Resources | None = None  # None: the run's
+    launcher: Literal["rank_per_card", "process_per_node", "none"] | None = None
+
+
+class Spec(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Everything asked for, checked. Exactly one of run, recipe, stages."""
+
+    version: int = SPEC_VERSION
+    project: str = "demo"
+    space: str = "default"
+    name: str = ""
+    description: str = ""
+    tags: list[str] = []
+    template: str = ""
+    data: dict[str, DataPin] = {}
+    from_: FromPin | None = msgspec.field(default=None, name="from")
+    code: str | list[str] = "."
+    environment: str = "current"
+    seed: int = 0
+    determinism: Literal["exact", "recorded"] = "exact"
+    params: dict[str, Any] = {}
+    resources: Resources = msgspec.field(default_factory=Resources)
+    priority: Literal["urgent", "high", "normal", "low", "idle"] = "normal"
+    env: dict[str, str] = {}
+    run: str = ""
+    recipe: str = ""
+    stages: list[Stage] = []
+    launcher: Literal["rank_per_card", "process_per_node", "none"] = "rank_per_card"
+    checkpoint: CheckpointPolicy = msgspec.field(default_factory=CheckpointPolicy)
+    on_preempt: OnPreempt = msgspec.field(default_factory=OnPreempt)
+    on_rank_loss: Literal["end"] = "end"
+    fencing: Literal["relaxed", "strict"] = "relaxed"
+    orphan_limit_s: float = 24 * 3600.0
+    retries: dict[str, int] = {}  # cause → count; absent: domain.states.DEFAULT_RETRIES
+    register: RegisterRule | None = None

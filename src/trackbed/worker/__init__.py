@@ -1,0 +1,1 @@
+"""The training process of our recipes: joins engine and client."""

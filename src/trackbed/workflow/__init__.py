@@ -1,0 +1,1 @@
+"""From trackbed.yaml to a resolved spec; templates and stages."""
