@@ -12,7 +12,7 @@ def test_a_size_is_read_in_bytes(text: str | int, size: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "GiB", "4 parsecs", "-1 GiB", "1 2"])
 def test_a_wrong_size_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=""):
+    with pytest.raises(ValueError):
         parse_size(text)
 
 
@@ -23,7 +23,7 @@ def test_a_duration_is_read_in_seconds(text: str | int, seconds: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "soon", "1x", "h", "3 m or so"])
 def test_a_wrong_duration_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=""):
+    with pytest.raises(ValueError):
         parse_duration(text)
 
 
