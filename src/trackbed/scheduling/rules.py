@@ -255,15 +255,15 @@ class _Planner:
 
     def _passed_over(self, run: Waiting) -> Why | None:
         if run.held:
-            return Why("reason.held")
+            return Why("held")
         if run.needs:
-            return Why("reason.needs", {"needs": ", ".join(run.needs)})
+            return Why("needs", {"needs": ", ".join(run.needs)})
         if run.not_before_us > self.now_us:
-            return Why("reason.backoff", {"seconds": -(-(run.not_before_us - self.now_us) // 1_000_000)})
+            return Why("backoff", {"seconds": -(-(run.not_before_us - self.now_us) // 1_000_000)})
         if not _could_ever_fit(run, self.pool):
             node, largest = largest_node(self.pool.nodes.values())
             return Why(
-                "reason.too_large",
+                "too_large",
                 {"nodes": run.nodes, "cards_per_node": run.cards_per_node, "kind": run.kind,
                  "node": node or "-", "largest": largest, "pool_nodes": len(self.pool.nodes)},
             )  # fmt: skip
@@ -282,7 +282,7 @@ class _Planner:
         slots = self.pool.fit(run, allowed | leaving)
         if slots is not None:
             self._claim(run, slots)
-            return Why("reason.making_room", {"cards": len(slots)})
+            return Why("making_room", {"cards": len(slots)})
         victims = self._victims(run, allowed | leaving)
         if victims:
             freed = {slot for victim in victims for slot in self._usable(victim)}
@@ -292,13 +292,13 @@ class _Planner:
             self.preemptions += [Preemption(victim.attempt_id, victim.run_id, run.run_id) for victim in victims]
             self.coming[run.run_id] |= freed
             self._claim(run, slots)
-            return Why("reason.making_room", {"cards": len(slots)})
+            return Why("making_room", {"cards": len(slots)})
         return self._wait(run, ahead=ahead)
 
     def _start_without_cards(self, run: Waiting) -> Why | None:
         usable = [node.name for node in self.pool.nodes.values() if node.usable and admits(node, run.only, run.not_)]
         if not usable:
-            return Why("reason.cards_busy", {"wanted": 0, "free": len(self.free), "total": len(self.pool.cards)})
+            return Why("cards_busy", {"wanted": 0, "free": len(self.free), "total": len(self.pool.cards)})
         self._start(run, ((min(usable), -1),))
         return None
 
@@ -367,9 +367,9 @@ class _Planner:
         if not wants <= covered:
             self.heads.append(_Head(run.ref, wants, self._earliest_start(run)))
         if in_front is not None:
-            return Why("reason.behind", {"head": in_front.ref, "ahead": ahead})
+            return Why("behind", {"head": in_front.ref, "ahead": ahead})
         return Why(
-            "reason.cards_busy",
+            "cards_busy",
             {"wanted": run.cards_per_node * run.nodes, "free": len(self.free & wants), "total": len(wants)},
         )
 
