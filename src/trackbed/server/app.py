@@ -1,0 +1,34 @@
+"""The one record that routes, flows and loops are given: what `server.main` wired together."""
+
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from trackbed.base.clock import Clock
+from trackbed.db import Database
+from trackbed.server.settings import Settings
+from trackbed.server.stream import Publisher
+from trackbed.server.wakes import Wakes
+
+__all__ = ["App", "Publisher", "Settings", "Wakes"]
+
+
+@dataclass(eq=False)
+class App:
+    """The only place that knows concrete classes is `server.main`; everyone else gets this record.
+
+    Route handlers ask for it by a parameter `trackbed_app: App`, and for the signed-in one by `who: Scope`.
+    """
+
+    db: Database
+    store: Any  # trackbed.storage.Store
+    engine: Any  # trackbed.clusters.Engine
+    clock: Clock
+    home: Path
+    settings: Settings
+    url: str = ""
+    started_us: int = 0
+    wake: Wakes = field(default_factory=Wakes)
+    publisher: Publisher = field(default_factory=Publisher)
+    stopping: threading.Event = field(default_factory=threading.Event)

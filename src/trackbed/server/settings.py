@@ -1,0 +1,44 @@
+"""What `trackbed up` was told, with the defaults of the embedded form."""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trackbed.base.errors import NotYet
+from trackbed.base.home import home as default_home
+from trackbed.domain.lease import LeaseTimes
+
+PORT = 8470
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One installation. Empty URLs mean the embedded form: SQLite and a folder below `home`."""
+
+    home: Path = field(default_factory=default_home)
+    host: str = "127.0.0.1"
+    port: int = PORT  # 0: any free one
+    database_url: str = ""
+    store_url: str = ""
+    cluster: str = "local"
+    cards: int = 0  # card slots of the embedded node; 0: what the accelerator port finds
+    lease: LeaseTimes = field(default_factory=LeaseTimes)
+    allowed_hosts: tuple[str, ...] = ()  # names in the Host header besides those of loopback
+    accept_one_trust_domain: bool = False
+    log_level: str = "INFO"
+    loops: bool = True  # tests of routes switch them off
+    heartbeat_s: float = 15.0  # of event streams
+
+    def __post_init__(self) -> None:
+        if self.host not in LOOPBACK:
+            raise NotYet("not_yet", what=f"--host {self.host} (anything but loopback)")
+        if not self.database_url:
+            object.__setattr__(self, "database_url", f"sqlite:///{self.home / 'trackbed.db'}")
+        if not self.store_url:
+            object.__setattr__(self, "store_url", (self.home / "store").absolute().as_uri())
+
+    @property
+    def card_slots(self) -> int:
+        """Slots asked for; 0 leaves it to the engine."""
+        return self.cards or int(os.environ.get("TRACKBED_CARDS", "0"))
