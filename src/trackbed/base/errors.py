@@ -31,8 +31,9 @@ class Fault(NamedTuple):
     params: dict[str, Any] = {}  # noqa: RUF012 - never mutated
 
     def text(self, lang: str = "en") -> str:
-        where = f"{self.field} (line {self.line}): " if self.line else f"{self.field}: " if self.field else ""
-        return where + messages.render(self.code, self.params, lang)
+        line = "" if not self.line else f"第 {self.line} 行" if lang == "zh" else f"line {self.line}"
+        where = f"{self.field} ({line})" if self.field and line else self.field or line
+        return (f"{where}: " if where else "") + messages.render(self.code, self.params, lang)
 
 
 class TrackbedError(Exception):

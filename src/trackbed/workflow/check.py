@@ -1,0 +1,230 @@
+"""Rules on a whole spec, wherever it came from: one kind, known params, stages that can be run in sequence."""
+
+import difflib
+import math
+from collections.abc import Iterator
+from typing import Any, cast
+
+from trackbed.wire.runs import Reason
+from trackbed.wire.spec import Spec, Stage
+from trackbed.workflow import recipes
+from trackbed.workflow.command import command_faults
+from trackbed.workflow.finding import Finding
+from trackbed.workflow.read import Place
+from trackbed.workflow.values import FORMATS
+
+
+def find(spec: Spec) -> Iterator[Finding]:
+    """Yield what is wrong with the spec as a whole."""
+    yield from _one_kind(spec)
+    yield from _names(spec)
+    yield from _params_finite(spec.params, ("params",))
+    yield from _program(spec.run, spec.recipe, spec.params, (), (("params",),))
+    yield from _inputs_collide(list(spec.data), ("data",))
+    if spec.stages:
+        yield from _stages(spec)
+
+
+def notice(spec: Spec) -> list[Reason]:
+    """Return what is allowed but probably not meant."""
+    known = recipes.defaults(spec.recipe) if spec.recipe else {}
+    places = [("params", spec.params)] + [
+        (f"stages[{at}].params", stage.params) for at, stage in enumerate(spec.stages)
+    ]
+    return [
+        Reason(code="param_text_number", params={"field": f"{where}.{name}", "value": value})
+        for where, params in places
+        for name, value in params.items()
+        if isinstance(value, str) and _looks_like_number(value) and not isinstance((known or {}).get(name), int | float)
+    ]
+
+
+def _one_kind(spec: Spec) -> Iterator[Finding]:
+    kinds = [name for name, value in (("run", spec.run), ("recipe", spec.recipe), ("stages", spec.stages)) if value]
+    if not kinds:
+        yield Finding("spec_kind_none", (), relies=(("run",), ("recipe",), ("stages",)))
+    for name in kinds[1:]:
+        yield Finding("spec_kind_many", (name,), {"given": " + ".join(kinds)})
+
+
+def _names(spec: Spec) -> Iterator[Finding]:
+    """The same rules as the schema's, for specs that never met it."""
+    for field, value in (("project", spec.project), ("space", spec.space)):
+        if not FORMATS["name"](value):
+            yield Finding("spec_bad_name", (field,), {"value": value})
+    if spec.name and not FORMATS["name"](spec.name):
+        yield Finding("spec_bad_name", ("name",), {"value": spec.name})
+    for name in spec.env:
+        if not FORMATS["env-name"](name):
+            yield Finding("spec_bad_env_name", ("env", name), {"value": name})
+    for name, pin in spec.data.items():
+        if not FORMATS["input-name"](name):
+            yield Finding("spec_bad_input_name", ("data", name), {"value": name})
+        if not FORMATS["dataset-ref"](pin.ref):
+            yield Finding("spec_bad_dataset_ref", ("data", name), {"value": pin.ref})
+
+
+def _params_finite(value: Any, path: Place) -> Iterator[Finding]:
+    if isinstance(value, float) and not math.isfinite(value):
+        yield Finding("spec_param_not_finite", path, {"value": str(value)})
+    elif isinstance(value, dict):
+        for name, inner in cast(dict[str, Any], value).items():
+            yield from _params_finite(inner, (*path, name))
+    elif isinstance(value, list):
+        for index, inner in enumerate(cast(list[Any], value)):
+            yield from _params_finite(inner, (*path, index))
+
+
+def _program(
+    run: str, recipe: str, params: dict[str, Any], path: Place, relies: tuple[Place, ...]
+) -> Iterator[Finding]:
+    for fault in command_faults(run, params):
+        yield Finding(fault.code, (*path, "run"), fault.params, fault.line, relies)
+    if not recipe:
+        return
+    known = recipes.defaults(recipe)
+    if known is None:
+        yield Finding(
+            "spec_recipe_unknown", (*path, "recipe"), {"name": recipe, "known": ", ".join(recipes.names()) or "-"}
+        )
+        return
+    for name, value in params.items():
+        where = (*path, "params", name) if path else ("params", name)
+        if name not in known:
+            yield _unknown_param(where, name, recipe, known)
+        elif not _fits(value, known[name]):
+            yield Finding(
+                "spec_recipe_param_type", where, {"value": str(value), "recipe": recipe, "example": str(known[name])}
+            )
+
+
+def _unknown_param(where: Place, name: str, recipe: str, known: dict[str, Any]) -> Finding:
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    if near:
+        return Finding("spec_recipe_param_near", where, {"name": name, "recipe": recipe, "near": near[0]})
+    return Finding(
+        "spec_recipe_param_unknown", where, {"name": name, "recipe": recipe, "known": ", ".join(sorted(known))}
+    )
+
+
+def _fits(value: Any, default: Any) -> bool:
+    """Whether a value can stand where the recipe has this default."""
+    if default is None:
+        return True
+    if isinstance(default, bool) or isinstance(value, bool):
+        return isinstance(default, bool) and isinstance(value, bool)
+    if isinstance(default, int):
+        return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    if isinstance(default, float):
+        return isinstance(value, int | float)
+    return isinstance(value, type(default))
+
+
+def _inputs_collide(names: list[str], path: Place) -> Iterator[Finding]:
+    """`a-b` and `a_b` would both be TRACKBED_DATA_A_B."""
+    seen: dict[str, str] = {}
+    for name in names:
+        variable = name.upper().replace("-", "_")
+        if variable in seen:
+            yield Finding(
+                "spec_inputs_collide",
+                (*path, name),
+                {"name": name, "other": seen[variable], "variable": f"TRACKBED_DATA_{variable}"},
+            )
+        seen.setdefault(variable, name)
+
+
+def _stages(spec: Spec) -> Iterator[Finding]:
+    first: dict[str, int] = {}
+    for index, stage in enumerate(spec.stages):
+        at: Place = ("stages", index)
+        if stage.name in first and stage.name:
+            yield Finding("spec_stage_twice", (*at, "name"), {"name": stage.name, "first": first[stage.name] + 1})
+        first.setdefault(stage.name, index)
+        yield from _stage_kind(stage, at)
+        params = {**spec.params, **stage.params}
+        yield from _params_finite(stage.params, (*at, "params"))
+        yield from _program(stage.run, stage.recipe, params, at, (("params",), (*at, "params")))
+        yield from _inputs_collide([*spec.data, *stage.inputs], (*at, "inputs"))
+    yield from _stage_links(spec.stages)
+
+
+def _stage_kind(stage: Stage, at: Place) -> Iterator[Finding]:
+    kinds = [name for name in ("run", "recipe", "suite") if getattr(stage, name)]
+    relies: tuple[Place, ...] = ((*at, "run"), (*at, "recipe"), (*at, "suite"))
+    if stage.suite:
+        yield Finding("not_yet", (*at, "suite"), {"what": "suite"})
+    if not kinds:
+        yield Finding("spec_stage_kind_none", at, {"name": stage.name}, relies=relies)
+    elif len(kinds) > 1:
+        yield Finding(
+            "spec_stage_kind_many", (*at, kinds[1]), {"name": stage.name, "given": " + ".join(kinds)}, relies=relies
+        )
+
+
+def _stage_links(stages: list[Stage]) -> Iterator[Finding]:
+    """Needs must be known and without a circle; inputs come from what is needed."""
+    by_name = {stage.name: stage for stage in stages}
+    names: tuple[Place, ...] = tuple(("stages", index, "name") for index in range(len(stages)))
+    for index, stage in enumerate(stages):
+        at: Place = ("stages", index)
+        for need in stage.needs:
+            if need == stage.name:
+                yield Finding("spec_stage_needs_itself", (*at, "needs"), {"name": stage.name})
+            elif need not in by_name:
+                known = ", ".join(name for name in by_name if name != stage.name) or "-"
+                yield Finding("spec_stage_need_unknown", (*at, "needs"), {"need": need, "known": known}, relies=names)
+        before = _before(stage.name, by_name)
+        for name, ref in stage.inputs.items():
+            source, _, product = ref.partition(".")
+            if source not in by_name or product not in by_name[source].produces:
+                made = ", ".join(f"{s.name}.{p}" for s in stages for p in s.produces) or "-"
+                yield Finding(
+                    "spec_stage_product_unknown", (*at, "inputs", name), {"ref": ref, "made": made}, relies=names
+                )
+            elif source not in before:
+                yield Finding("spec_stage_input_not_needed", (*at, "inputs", name), {"ref": ref, "source": source})
+    if circle := _circle(stages):
+        at = ("stages", next(index for index, stage in enumerate(stages) if stage.name == circle[0]), "needs")
+        yield Finding("spec_stage_circle", at, {"circle": " → ".join([*circle, circle[0]])})
+
+
+def _before(name: str, by_name: dict[str, Stage]) -> set[str]:
+    seen: set[str] = set()
+    todo = list(by_name[name].needs)
+    while todo:
+        need = todo.pop()
+        if need in by_name and need not in seen:
+            seen.add(need)
+            todo += by_name[need].needs
+    return seen
+
+
+def _circle(stages: list[Stage]) -> list[str]:
+    """Return the names along one circle of two or more stages, or nothing."""
+    by_name = {stage.name: stage for stage in stages}
+    for stage in stages:
+        trail: list[str] = [stage.name]
+        if _walk_back(stage.name, stage.name, by_name, trail, set()) and len(trail) > 1:
+            return trail
+    return []
+
+
+def _walk_back(start: str, at: str, by_name: dict[str, Stage], trail: list[str], seen: set[str]) -> bool:
+    for need in by_name[at].needs:
+        if need == start and need != at:
+            return True
+        if need in by_name and need not in seen and need != at:
+            seen.add(need)
+            trail.append(need)
+            if _walk_back(start, need, by_name, trail, seen):
+                return True
+            trail.pop()
+    return False
+
+
+def _looks_like_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False

@@ -1,0 +1,109 @@
+"""From the form of the file to the form of the record: shorthands opened, sizes in bytes, times in seconds.
+
+Takes values that the schema has nothing against; what it still finds are combinations.
+"""
+
+from typing import Any
+
+from trackbed.base import units
+from trackbed.workflow.finding import Finding
+from trackbed.workflow.values import parse_every, parse_nth
+
+Shaped = tuple[dict[str, Any], list[Finding]]
+
+_SIZES = {"card_memory": "card_memory_bytes", "ram_per_card": "ram_per_card_bytes", "shm": "shm_bytes"}
+_AS_THEY_ARE = (
+    "project", "space", "name", "description", "tags", "seed", "determinism", "params", "priority", "env", "run",
+    "recipe", "launcher", "fencing", "retries", "register",
+)  # fmt: skip
+
+
+def shape(values: dict[str, Any]) -> Shaped:
+    """Return the document of a `wire.spec.Spec` and what does not go together."""
+    spec: dict[str, Any] = {name: values[name] for name in _AS_THEY_ARE if name in values}
+    found: list[Finding] = []
+    if "data" in values:
+        spec["data"] = {name: {"ref": ref} for name, ref in values["data"].items()}
+    if "from" in values:
+        _from(values["from"], spec, found)
+    if "resources" in values:
+        spec["resources"] = _resources(values["resources"], ("resources",), found)
+    if "checkpoint" in values:
+        spec["checkpoint"] = _checkpoint(values["checkpoint"], found)
+    if "on_preempt" in values:
+        wish = dict(values["on_preempt"])
+        if "grace" in wish:
+            wish["grace_s"] = units.parse_duration(wish.pop("grace"))
+        spec["on_preempt"] = wish
+    if "orphan_limit" in values:
+        spec["orphan_limit_s"] = units.parse_duration(values["orphan_limit"])
+    if "stages" in values:
+        spec["stages"] = [_stage(stage, index, found) for index, stage in enumerate(values["stages"])]
+    _not_built(values, spec, found)
+    return spec, found
+
+
+def _not_built(values: dict[str, Any], spec: dict[str, Any], found: list[Finding]) -> None:
+    code = values.get("code", ".")
+    if isinstance(code, str):
+        spec["code"] = code
+    else:
+        found.append(Finding("not_yet", ("code",), {"what": "code: a list of repositories"}))
+    environment = values.get("environment", "current")
+    if environment != "current":
+        found.append(Finding("not_yet", ("environment",), {"what": f"environment: {environment}"}))
+    if values.get("on_rank_loss") == "restart":
+        found.append(Finding("not_yet", ("on_rank_loss",), {"what": "on_rank_loss: restart"}))
+
+
+def _from(value: dict[str, Any], spec: dict[str, Any], found: list[Finding]) -> None:
+    kinds = [kind for kind in ("model", "checkpoint") if kind in value]
+    if len(kinds) != 1:
+        found.append(Finding("spec_from_one", ("from",)))
+        return
+    if kinds == ["model"] and "state" in value:
+        found.append(Finding("spec_from_state", ("from", "state")))
+        return
+    spec["from"] = {"kind": kinds[0], "ref": value[kinds[0]], "state": value.get("state", "weights")}
+
+
+def _resources(value: dict[str, Any], path: tuple[str | int, ...], found: list[Finding]) -> dict[str, Any]:
+    shaped = dict(value)
+    if "cards" in shaped:
+        cards = shaped.pop("cards")
+        if "cards_per_node" in shaped or "nodes" in shaped:
+            found.append(Finding("spec_cards_twice", (*path, "cards")))
+        shaped = {"cards_per_node": cards, "nodes": 1} | shaped
+    for name, wire_name in _SIZES.items():
+        if name in shaped:
+            shaped[wire_name] = units.parse_size(shaped.pop(name))
+    if "time_limit" in shaped:
+        shaped["time_limit_s"] = units.parse_duration(shaped.pop("time_limit"))
+    if shaped.get("nodes", 1) > 1 and shaped.get("cards_per_node", 1) == 0:
+        found.append(Finding("spec_nodes_without_cards", (*path, "nodes"), {"nodes": shaped["nodes"]}))
+    return {
+        name: int(each) if isinstance(each, float) and name != "time_limit_s" else each for name, each in shaped.items()
+    }
+
+
+def _checkpoint(value: dict[str, Any], found: list[Finding]) -> dict[str, Any]:
+    shaped: dict[str, Any] = {}
+    if "every" in value:
+        steps, seconds, epoch = parse_every(value["every"])
+        shaped |= {"every_steps": steps, "every_s": seconds, "every_epoch": epoch}
+    if "upload" in value:
+        shaped["upload_every"] = parse_nth(value["upload"])
+    if "keep" in value:
+        shaped["keep"] = value["keep"]
+        if value["keep"].get("best", 0) and "by" not in value["keep"]:
+            found.append(
+                Finding("spec_best_without_by", ("checkpoint", "keep", "best"), relies=(("checkpoint", "keep", "by"),))
+            )
+    return shaped
+
+
+def _stage(value: dict[str, Any], index: int, found: list[Finding]) -> dict[str, Any]:
+    shaped: dict[str, Any] = {"name": "", **value}
+    if "resources" in shaped:
+        shaped["resources"] = _resources(shaped["resources"], ("stages", index, "resources"), found)
+    return shaped
