@@ -1,0 +1,181 @@
+"""The recipe `pretrain` on one rank: prepare, resume if there is something to resume from, step, save, finish.
+
+The order of a step is the promise: ask to stop, cut the batch at the cursor, update, tell, save. So a checkpoint of step n
+holds exactly what n updates made, and the run that goes on from it cannot be told from one that was never interrupted.
+"""
+
+import platform
+import time
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from trackbed.engine.callbacks import Host, Voice
+from trackbed.engine.checkpoint.restore import load_weights, restore
+from trackbed.engine.checkpoint.save import clear_leftovers, prune, save
+from trackbed.engine.checkpoint.state import Identity, LoopState, Trained
+from trackbed.engine.config import RunConfig, digest_of
+from trackbed.engine.data.batches import BatchPlan, Windows, step_batch
+from trackbed.engine.data.corpus import Corpus, prepare
+from trackbed.engine.data.order import SampleOrder
+from trackbed.engine.model.decoder import Decoder
+from trackbed.engine.numerics import exact
+from trackbed.engine.optim.adamw import make_optimizer
+from trackbed.engine.parallel.ranks import Group
+from trackbed.engine.parallel.shard import shard_model
+from trackbed.engine.report import StepReport
+from trackbed.engine.step import Stepper
+from trackbed.engine.train.finish import finish
+
+KEPT_ON_DISK = 2
+
+
+class Outcome(StrEnum):
+    FINISHED = "finished"
+    STOPPED = "stopped"  # asked to; a checkpoint of that step is on the disk
+
+
+@dataclass(frozen=True)
+class Folders:
+    """Where this rank reads and writes. `latest`: the checkpoint to go on from; `weights`: a model to begin with."""
+
+    corpus: Path
+    output: Path
+    checkpoints: Path
+    scratch: Path
+    latest: Path | None = None
+    weights: Path | None = None
+
+
+def pretrain(config: RunConfig, folders: Folders, host: Host, *, group: Group, threads: int) -> Outcome:
+    """Train to the last step, or to the one at which the host says stop. All ranks call it alike.
+
+    Raises:
+        BadInput, Damaged, Conflict: as the stairs below; the process group is then left to die with the process.
+    """
+    exact.settle(exact=config.exact, threads=threads)
+    voice = Voice(host, first=group.ranks.first, steps_total=config.numbers.steps)
+    corpus = prepare(
+        folders.corpus, folders.scratch, share=config.numbers.held_out, builder=group.ranks.first_on_node
+    )  # fmt: skip
+    loop = _Loop(config, folders, host, voice, corpus, group=group, threads=threads)
+    loop.begin()
+    outcome = loop.run()
+    if outcome is Outcome.FINISHED:
+        finish(loop.stepper, corpus, config, voice, output=folders.output, layout=loop.identity.layout)
+    return outcome
+
+
+def layout_of(config: RunConfig, group: Group, *, threads: int) -> dict[str, Any]:
+    """Return what the last bits depend on, besides the settings."""
+    return {
+        "world_size": group.ranks.world_size,
+        "micro_batch": config.micro_batch,
+        "threads": threads,
+        "exact": config.exact,
+        "device": torch.cuda.get_device_name() if group.device.type == "cuda" else f"cpu {platform.machine()}",
+        "torch": torch.__version__,
+    }
+
+
+class _Loop:
+    def __init__(
+        self,
+        config: RunConfig,
+        folders: Folders,
+        host: Host,
+        voice: Voice,
+        corpus: Corpus,
+        *,
+        group: Group,
+        threads: int,
+    ) -> None:
+        self.config, self.folders, self.host, self.voice, self.group = config, folders, host, voice, group
+        numbers = config.numbers
+        exact.seed(numbers.seed)
+        model = Decoder(numbers.shape).to(group.device)
+        shard_model(model, list(model.blocks), group, precision=numbers.precision)
+        optimizer = make_optimizer(model, lr=numbers.lr, weight_decay=numbers.weight_decay)
+        self.trained = Trained(model, optimizer)
+        self.stepper = Stepper(
+            model=model,
+            optimizer=optimizer,
+            schedule=numbers.schedule,
+            group=group,
+            clip=numbers.clip,
+            precision=numbers.precision,
+        )
+        document = {**numbers.document(), "data": corpus.digest}
+        self.identity = Identity(document, digest_of(document), layout_of(config, group, threads=threads))
+        self.windows = Windows(corpus.train, numbers.shape.seq)
+        self.order = SampleOrder(self.windows.count, numbers.seed)
+        self.plan = BatchPlan(
+            batch=numbers.batch,
+            micro_batch=config.micro_batch,
+            rank=group.ranks.rank,
+            world_size=group.ranks.world_size,
+        )
+        self.state = LoopState(step=0, consumed=0)
+        self.saved_step = -1
+        self.corpus = corpus
+
+    def begin(self) -> None:
+        """Go on from the newest checkpoint, else begin with given weights, else with fresh ones."""
+        clear_leftovers(self.folders.checkpoints, self.group)
+        facts = self.corpus.facts()
+        self.voice.define_metrics()
+        self.voice.say(
+            f"{self.config.recipe}: {self.config.numbers.shape.parameters:,} parameters, {facts['files']} files, "
+            f"{facts['train_tokens']:,} tokens to train on, {facts['held_out_tokens']:,} held out, "
+            f"{self.group.ranks.world_size} ranks"
+        )
+        if self.folders.latest is not None:
+            self.state, same = restore(self.folders.latest, self.trained, self.identity, group=self.group)
+            self.saved_step = self.state.step
+            how = "exactly" if same else "on another layout, so equal within rounding only"
+            self.voice.say(f"resumed from step {self.state.step}, {how}")
+        elif self.folders.weights is not None:
+            load_weights(self.folders.weights, self.trained.model, group=self.group)
+            self.voice.say("began with given weights")
+
+    def run(self) -> Outcome:
+        steps, every = self.config.numbers.steps, self.config.checkpoint_every
+        while self.state.step < steps:
+            if self.host.should_stop(self.state.step):
+                self._save()
+                self.voice.say(f"asked to stop: left at step {self.state.step}, saved")
+                return Outcome.STOPPED
+            wanted = self._step()
+            if wanted or self.state.step == steps or (every and self.state.step % every == 0):
+                self._save()
+        return Outcome.FINISHED
+
+    def _step(self) -> bool:
+        """Take one update; return whether the host wants a checkpoint now."""
+        begun_s = time.monotonic()
+        batch = step_batch(self.windows, self.order, self.plan, consumed=self.state.consumed)
+        step = self.state.step + 1
+        update = self.stepper.update(batch, step=step, wish=self.host.should_save(step))
+        self.state = LoopState(step=step, consumed=self.state.consumed + self.plan.batch)
+        self.voice.stepped(
+            StepReport(
+                step=step,
+                loss=update.loss,
+                lr=update.lr,
+                grad_norm=update.grad_norm,
+                tokens=batch.tokens,
+                seconds=time.monotonic() - begun_s,
+            )
+        )
+        return update.agreed
+
+    def _save(self) -> None:
+        if self.saved_step == self.state.step:
+            return
+        save(self.folders.checkpoints, self.trained, self.state, self.identity, group=self.group)
+        self.saved_step = self.state.step
+        if self.group.ranks.first_on_node:
+            prune(self.folders.checkpoints, keep=KEPT_ON_DISK, protected=self.folders.latest)
