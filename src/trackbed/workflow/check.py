@@ -19,7 +19,7 @@ def find(spec: Spec) -> Iterator[Finding]:
     yield from _one_kind(spec)
     yield from _names(spec)
     yield from _params_finite(spec.params, ("params",))
-    yield from _program(spec.run, spec.recipe, spec.params, (), (("params",),))
+    yield from _program(spec.run, spec.recipe, spec.params, list(spec.data), (), (("params",),))
     yield from _inputs_collide(list(spec.data), ("data",))
     if spec.stages:
         yield from _stages(spec)
@@ -27,15 +27,13 @@ def find(spec: Spec) -> Iterator[Finding]:
 
 def notice(spec: Spec) -> list[Reason]:
     """Return what is allowed but probably not meant."""
-    known = recipes.defaults(spec.recipe) if spec.recipe else {}
-    places = [("params", spec.params)] + [
-        (f"stages[{at}].params", stage.params) for at, stage in enumerate(spec.stages)
-    ]
+    places = [("params", spec.params)] if not spec.recipe else []  # a recipe knows the kinds of its own
+    places += [(f"stages[{at}].params", stage.params) for at, stage in enumerate(spec.stages) if not stage.recipe]
     return [
         Reason(code="param_text_number", params={"field": f"{where}.{name}", "value": value})
         for where, params in places
         for name, value in params.items()
-        if isinstance(value, str) and _looks_like_number(value) and not isinstance((known or {}).get(name), int | float)
+        if isinstance(value, str) and _looks_like_number(value)
     ]
 
 
@@ -76,48 +74,53 @@ def _params_finite(value: Any, path: Place) -> Iterator[Finding]:
 
 
 def _program(
-    run: str, recipe: str, params: dict[str, Any], path: Place, relies: tuple[Place, ...]
+    run: str, recipe: str, params: dict[str, Any], inputs: list[str], path: Place, relies: tuple[Place, ...]
 ) -> Iterator[Finding]:
     for fault in command_faults(run, params):
         yield Finding(fault.code, (*path, "run"), fault.params, fault.line, relies)
     if not recipe:
         return
-    known = recipes.defaults(recipe)
+    known = recipes.recipe(recipe)
     if known is None:
-        yield Finding(
-            "spec_recipe_unknown", (*path, "recipe"), {"name": recipe, "known": ", ".join(recipes.names()) or "-"}
-        )
+        names = ", ".join(recipes.names()) or "-"
+        yield Finding("spec_recipe_unknown", (*path, "recipe"), {"name": recipe, "known": names})
         return
-    for name, value in params.items():
-        where = (*path, "params", name) if path else ("params", name)
-        if name not in known:
-            yield _unknown_param(where, name, recipe, known)
-        elif not _fits(value, known[name]):
+    for name in known.data:
+        if name not in inputs:
             yield Finding(
-                "spec_recipe_param_type", where, {"value": str(value), "recipe": recipe, "example": str(known[name])}
+                "spec_recipe_data",
+                (*path, "recipe"),
+                {"recipe": recipe, "name": name},
+                relies=(("data",), (*path, "inputs")),
             )
+    for name, value in params.items():
+        yield from _recipe_param((*path, "params", name), name, value, known)
 
 
-def _unknown_param(where: Place, name: str, recipe: str, known: dict[str, Any]) -> Finding:
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    if near:
-        return Finding("spec_recipe_param_near", where, {"name": name, "recipe": recipe, "near": near[0]})
-    return Finding(
-        "spec_recipe_param_unknown", where, {"name": name, "recipe": recipe, "known": ", ".join(sorted(known))}
-    )
+def _recipe_param(where: Place, name: str, value: Any, recipe: recipes.Recipe) -> Iterator[Finding]:
+    about = {"name": name, "recipe": recipe.name, "value": str(value)}
+    param = recipe.params.get(name)
+    if param is None:
+        near = difflib.get_close_matches(name, list(recipe.params), n=1, cutoff=0.6)
+        if near:
+            yield Finding("spec_recipe_param_near", where, {**about, "near": near[0]})
+        else:
+            yield Finding("spec_recipe_param_unknown", where, {**about, "known": ", ".join(sorted(recipe.params))})
+    elif not _fits(value, param.kind):
+        yield Finding("spec_recipe_param_type", where, {**about, "example": str(param.default)})
+    elif param.kind == "choice" and value not in param.choices:
+        yield Finding("spec_not_one_of", where, {**about, "allowed": ", ".join(param.choices)})
+    elif isinstance(value, int | float) and math.isfinite(value):
+        if param.least is not None and value < param.least:
+            yield Finding("spec_too_small", where, {**about, "least": f"{param.least:g}"})
+        if param.most is not None and value > param.most:
+            yield Finding("spec_too_great", where, {**about, "most": f"{param.most:g}"})
 
 
-def _fits(value: Any, default: Any) -> bool:
-    """Whether a value can stand where the recipe has this default."""
-    if default is None:
-        return True
-    if isinstance(default, bool) or isinstance(value, bool):
-        return isinstance(default, bool) and isinstance(value, bool)
-    if isinstance(default, int):
-        return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-    if isinstance(default, float):
-        return isinstance(value, int | float)
-    return isinstance(value, type(default))
+def _fits(value: Any, kind: str) -> bool:
+    if isinstance(value, bool):
+        return False
+    return isinstance(value, {"integer": int, "number": int | float}.get(kind, str))
 
 
 def _inputs_collide(names: list[str], path: Place) -> Iterator[Finding]:
@@ -144,7 +147,9 @@ def _stages(spec: Spec) -> Iterator[Finding]:
         yield from _stage_kind(stage, at)
         params = {**spec.params, **stage.params}
         yield from _params_finite(stage.params, (*at, "params"))
-        yield from _program(stage.run, stage.recipe, params, at, (("params",), (*at, "params")))
+        yield from _program(
+            stage.run, stage.recipe, params, [*spec.data, *stage.inputs], at, (("params",), (*at, "params"))
+        )
         yield from _inputs_collide([*spec.data, *stage.inputs], (*at, "inputs"))
     yield from _stage_links(spec.stages)
 

@@ -9,6 +9,7 @@ from trackbed.base.errors import BadInput, NotFound
 from trackbed.workflow import spec
 
 RUN = "run: python t.py\n"
+RECIPE = "recipe: pretrain\ndata: {corpus: stdlib@latest}\n"
 
 
 class Wrong(NamedTuple):
@@ -61,8 +62,14 @@ WRONG = {
     "best_by_nothing": Wrong(RUN + "checkpoint: {keep: {best: 1}}\n", "spec_best_without_by", "checkpoint.keep.best", 2, "by: METRIC"),
     "bad_signal": Wrong(RUN + "on_preempt: {signal: KILL}\n", "spec_not_one_of", "on_preempt.signal", 2, "TERM"),
     "bad_cause": Wrong(RUN + "retries: {user_eror: 1}\n", "spec_not_one_of_near", "retries.user_eror", 2, "user_error"),
-    "run_and_recipe": Wrong(RUN + "recipe: pretrain\n", "spec_kind_many", "recipe", 2, "Keep exactly one"),
+    "run_and_recipe": Wrong(RUN + RECIPE, "spec_kind_many", "recipe", 2, "Keep exactly one"),
     "no_recipe_of_that_name": Wrong("recipe: alchemy\n", "spec_recipe_unknown", "recipe", 1, "Recipes:"),
+    "recipe_without_data": Wrong("recipe: pretrain\n", "spec_recipe_data", "recipe", 1, "below data"),
+    "recipe_param_unknown": Wrong(RECIPE + "params: {zebra: 1}\n", "spec_recipe_param_unknown", "params.zebra", 3, "It has:"),
+    "recipe_param_misspelt": Wrong(RECIPE + "params: {layer: 1}\n", "spec_recipe_param_near", "params.layer", 3, "did you mean layers"),
+    "recipe_param_in_quotes": Wrong(RECIPE + 'params: {lr: "3e-4"}\n', "spec_recipe_param_type", "params.lr", 3, "numbers without quotes"),
+    "recipe_param_too_small": Wrong(RECIPE + "params: {steps: 0}\n", "spec_too_small", "params.steps", 3, "at least 1"),
+    "recipe_param_no_choice": Wrong(RECIPE + "params: {precision: fp8}\n", "spec_not_one_of", "params.precision", 3, "fp32, bf16"),
     "no_param": Wrong("params: {lr: 1}\nrun: t --lr {{params.rl}}\n", "spec_param_undefined", "run", 2, "Add it below params"),
     "no_param_in_block": Wrong("run: |\n  a\n  b {{params.x}}\n", "spec_param_undefined", "run", 3, "Add it below params"),
     "an_expression": Wrong("params: {n: 1}\nrun: t {{params.n + 1}}\n", "spec_no_expressions", "run", 2, "in your program"),
