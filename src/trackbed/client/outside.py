@@ -6,7 +6,6 @@
 
 import os
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -20,7 +19,6 @@ class Begin(msgspec.Struct, kw_only=True):
     project: str = ""
     name: str = ""
     tags: list[str] = []
-    params: dict[str, Any] = {}
     started_us: int = 0
     pid: int = 0
 

@@ -19,18 +19,19 @@ import msgspec
 import psutil
 from blake3 import blake3
 
-from trackbed.base.errors import by_status
 from trackbed.client import outside
+from trackbed.client.config import Login, need
+from trackbed.client.connection import Connection
 from trackbed.client.outside import Begin, Known, OutsideFolder
 from trackbed.client.spool import SUFFIX, Writer
 from trackbed.formats import spool as frames
 from trackbed.formats.spool import Frame
 from trackbed.wire.data import HasReply, HasRequest
-from trackbed.wire.problems import Problem
 from trackbed.wire.runs import OutsideRunRequest, RunView
 from trackbed.wire.series import FramesReceipt
 
 FRAMES_TYPE = "application/x-trackbed-frames"
+BYTES_TYPE = "application/octet-stream"
 BATCH_BYTES = 2**20
 READ_BYTES = 4 * 2**20
 PAUSE_S = (0.1, 5.0)  # between tries after a failure: first and longest
@@ -185,63 +186,49 @@ class _Tail:
 
 
 class Link:
-    """One server as the sender sees it: makes outside runs, takes frames and files."""
+    """One server as the sender sees it: makes outside runs, takes frames and files. Tries once; patience is the Shipper's."""
 
-    def __init__(self, url: str, token: str, *, transport: httpx.BaseTransport | None = None) -> None:
-        self.url = url.rstrip("/")
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._http = httpx.Client(
-            base_url=self.url, headers=headers, timeout=httpx.Timeout(60.0, connect=5.0), transport=transport
-        )
+    def __init__(self, login: Login, *, transport: httpx.BaseTransport | None = None) -> None:
+        self._server = Connection(login, patience_s=0.0, transport=transport)
 
     def create(self, begin: Begin) -> Known:
         """Make the run of `begin.key`, or find the one that was made before."""
         request = OutsideRunRequest(
-            project=begin.project or "demo", name=begin.name, tags=begin.tags,
-            params=begin.params, key=begin.key, started_us=begin.started_us,
-        )  # fmt: skip
-        headers = {"Idempotency-Key": begin.key, "Content-Type": "application/json"}
-        answer = self._http.post("/api/v1/outside-runs", content=msgspec.json.encode(request), headers=headers)
-        view = msgspec.json.decode(checked(answer).content, type=RunView)
-        return Known(run_id=view.id, ref=view.ref, url=f"{self.url}/runs/{view.id}")
+            project=begin.project or "demo",
+            name=begin.name,
+            tags=begin.tags,
+            key=begin.key,
+            started_us=begin.started_us,
+        )
+        view = self._server.post("/api/v1/outside-runs", RunView, request, key=begin.key)
+        return Known(run_id=view.id, ref=view.ref, url=f"{self._server.url}/runs/{view.id}")
 
     def frames(self, run_id: str, batch: bytes) -> FramesReceipt:
-        headers = {"Content-Type": FRAMES_TYPE}
-        answer = self._http.post(f"/api/v1/runs/{run_id}/frames", content=batch, headers=headers)
-        return msgspec.json.decode(checked(answer).content, type=FramesReceipt)
+        path = f"/api/v1/runs/{run_id}/frames"
+        return self._server.decode(
+            self._server.send("POST", path, content=batch, content_type=FRAMES_TYPE), FramesReceipt
+        )
 
     def put_file(self, path: Path) -> tuple[str, int]:
         """Store a file's bytes and return their digest and size."""
-        hasher = blake3()
-        hasher.update_mmap(path) if path.stat().st_size else None
-        digest = hasher.hexdigest()
-        asked = msgspec.json.encode(HasRequest(file_digests=[digest]))
-        answer = self._http.post("/api/v1/blobs/has", content=asked, headers={"Content-Type": "application/json"})
-        if digest in msgspec.json.decode(checked(answer).content, type=HasReply).missing:
+        digest = file_digest(path)
+        asked = HasRequest(file_digests=[digest])
+        if digest in self._server.post("/api/v1/blobs/has", HasReply, asked).missing:
             with path.open("rb") as file:
-                checked(self._http.put(f"/api/v1/blobs/{digest}", content=file, timeout=600.0))
+                self._server.send("PUT", f"/api/v1/blobs/{digest}", content=file, content_type=BYTES_TYPE, repeat=False)
         return digest, path.stat().st_size
 
     def close(self) -> None:
-        self._http.close()
+        self._server.close()
 
 
-def checked(answer: httpx.Response) -> httpx.Response:
-    """Return a good answer; raise the error that a bad one carries."""
-    if answer.is_success:
-        return answer
-    try:
-        problem = msgspec.json.decode(answer.content, type=Problem)
-    except msgspec.MsgspecError:
-        raise by_status(answer.status_code)("server_answer", status=answer.status_code) from None
-    raise by_status(answer.status_code)(problem.code, **problem.params)
-
-
-class Target(NamedTuple):
-    """Where to send to, and as whom."""
-
-    url: str
-    token: str
+def file_digest(path: Path) -> str:
+    """Return the BLAKE3 of a file's bytes."""
+    hasher = blake3()
+    with path.open("rb") as file:
+        while block := file.read(2**20):
+            hasher.update(block)
+    return hasher.hexdigest()
 
 
 class Sending:
@@ -298,14 +285,14 @@ class Sending:
         self._files.append(frames.FILE, frames.encode_document({**named, "digest": digest, "size": size}))
 
 
-def sync(root: Path | None = None, *, target: Target, timeout_s: float = 60.0) -> list[tuple[Known | None, int]]:
+def sync(root: Path | None = None, *, login: Login, timeout_s: float = 60.0) -> list[tuple[Known | None, int]]:
     """Ship the folders of outside runs below `root` (default: all of this machine).
 
     Returns the run and the bytes still waiting, for each folder that was not done; folders that another sender is busy
     with are left to it.
     """
     results: list[tuple[Known | None, int]] = []
-    link = Link(target.url, target.token)
+    link = Link(login)
     try:
         for folder in outside.folders(root or outside.spool_home()):
             if folder.done:
@@ -351,13 +338,13 @@ class _Claim:
         os.close(self._file)
 
 
-def follow(folder: OutsideFolder, target: Target) -> None:
+def follow(folder: OutsideFolder, login: Login) -> None:
     """Send a folder until its trainer is gone and everything is acknowledged, or the server stays away.
 
     What could not be sent stays; `trackbed sync` sends it later.
     """
     trainer = _trainer(folder)
-    link = Link(target.url, target.token)
+    link = Link(login)
     sending = Sending(folder, link)
     gone_s: float | None = None
     with _Claim(folder) as claimed:
@@ -399,8 +386,7 @@ def main(argv: list[str]) -> int:
     """`python -m trackbed.client.sender FOLDER`, with TRACKBED_URL and TRACKBED_TOKEN in the environment."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # Ctrl-C in the terminal is for the trainer
-    target = Target(os.environ["TRACKBED_URL"], os.environ.get("TRACKBED_TOKEN", ""))
-    follow(OutsideFolder(Path(argv[0])), target)
+    follow(OutsideFolder(Path(argv[0])), need())
     return 0
 
 

@@ -1,0 +1,137 @@
+"""Tables, pictures, texts and histograms as files of the output folder."""
+
+import io
+import json
+import math
+import struct
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+
+class Made(NamedTuple):
+    """A file to write: its path below the output folder, its kind, its bytes."""
+
+    path: str
+    kind: str
+    data: bytes
+
+
+def table(name: str, step: int, rows: Any, columns: Sequence[str] = ()) -> Made:
+    """Return `{"columns", "rows"}` as JSON; rows are sequences, or dicts whose keys become the columns."""
+    listed: list[Any] = (
+        list(rows.values.tolist()) if hasattr(rows, "columns") and hasattr(rows, "values") else list(rows)
+    )
+    names = [str(column) for column in (columns or getattr(rows, "columns", ()))]
+    if listed and isinstance(listed[0], Mapping):
+        names = names or list(dict.fromkeys(str(key) for row in listed for key in row))
+        listed = [[row.get(column) for column in names] for row in listed]
+    document = {"columns": names, "rows": [[_cell(cell) for cell in row] for row in listed]}
+    data = json.dumps(document, ensure_ascii=False, allow_nan=False, default=str).encode()
+    return Made(_path("tables", name, step, ".json"), "table", data)
+
+
+def text(name: str, step: int, content: str) -> Made:
+    return Made(_path("texts", name, step, ".txt"), "text", str(content).encode("utf-8", "surrogateescape"))
+
+
+def image(name: str, step: int, picture: Any) -> Made:
+    """Return a picture as its own format, or as PNG where it was an array.
+
+    Raises:
+        ValueError: neither a path, bytes, a thing with `save`, nor an array of height, width and 1, 3 or 4 channels.
+    """
+    if isinstance(picture, bytes | bytearray):
+        data = bytes(picture)
+        suffix = ".jpg" if data[:2] == b"\xff\xd8" else ".gif" if data[:3] == b"GIF" else ".png"
+        return Made(_path("images", name, step, suffix), "image", data)
+    if isinstance(picture, str | Path):
+        return Made(_path("images", name, step, Path(picture).suffix or ".png"), "image", Path(picture).read_bytes())
+    if hasattr(picture, "save") and hasattr(picture, "mode"):
+        return Made(_path("images", name, step, ".png"), "image", _by_saving(picture))
+    return Made(_path("images", name, step, ".png"), "image", _png(picture))
+
+
+def histogram(name: str, step: int, values: Any, bins: int = 64) -> Made:
+    """Return `{"edges", "counts", "non_finite"}` as JSON: bins + 1 edges from the least to the greatest finite value."""
+    numbers = [float(value) for value in _flat(values)]
+    finite = [value for value in numbers if math.isfinite(value)]
+    low, high = (min(finite), max(finite)) if finite else (0.0, 0.0)
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    width = high / bins - low / bins
+    counts = [0] * bins
+    for value in finite:
+        counts[min(int((value / bins - low / bins) / width * bins), bins - 1)] += 1
+    edges = [low + index * width for index in range(bins)] + [high]
+    document = {"edges": edges, "counts": counts, "non_finite": len(numbers) - len(finite)}
+    return Made(_path("histograms", name, step, ".json"), "histogram", json.dumps(document).encode())
+
+
+def _path(folder: str, name: str, step: int, suffix: str) -> str:
+    """Return a path that stays inside its folder whatever the name is; its slashes make folders."""
+    parts = [
+        quote(part, safe=" @+=,()[]") if part.strip(".") else "%2E" * len(part) for part in name.split("/") if part
+    ]
+    readable = "/".join(_readable(part) for part in parts) or "unnamed"
+    return f"{folder}/{readable}-{step}{suffix}"
+
+
+def _readable(part: str) -> str:
+    """Undo the quoting of letters beyond ASCII: a Chinese name is a good file name."""
+    out, index = bytearray(), 0
+    raw = part.encode()
+    while index < len(raw):
+        if raw[index : index + 1] == b"%" and int(raw[index + 1 : index + 3], 16) >= 0x80:
+            out.append(int(raw[index + 1 : index + 3], 16))
+            index += 3
+        else:
+            out.append(raw[index])
+            index += 1
+    return out.decode("utf-8", "surrogateescape")
+
+
+def _cell(cell: Any) -> Any:
+    cell = cell.item() if hasattr(cell, "item") else cell
+    if isinstance(cell, float) and not math.isfinite(cell):
+        return "NaN" if math.isnan(cell) else "Infinity" if cell > 0 else "-Infinity"
+    return cell
+
+
+def _flat(values: Any) -> Iterable[Any]:
+    if hasattr(values, "detach"):
+        values = values.detach().flatten()
+    listed = values.tolist() if hasattr(values, "tolist") else values
+    for value in listed if isinstance(listed, Iterable) else [listed]:
+        if isinstance(value, Iterable):
+            yield from _flat(value)
+        else:
+            yield value
+
+
+def _by_saving(picture: Any) -> bytes:
+    buffer = io.BytesIO()
+    picture.save(buffer, format="PNG")
+    return buffer.getvalue()
+
+
+def _png(array: Any) -> bytes:
+    """Return an 8-bit PNG of an array; floats are taken as 0 to 1."""
+    shape = tuple(int(size) for size in array.shape)
+    height, width, channels = (*shape, 1) if len(shape) == 2 else shape if len(shape) == 3 else (0, 0, 0)
+    kind = {1: 0, 3: 2, 4: 6}.get(channels)
+    if kind is None or not height or not width:
+        raise ValueError(f"no picture has the shape {shape}; height x width (x 1, 3 or 4) is wanted")
+    samples = list(_flat(array))
+    if any(isinstance(sample, float) for sample in samples):
+        samples = [round(min(max(sample, 0.0), 1.0) * 255) for sample in samples]
+    flat = bytes(min(max(int(sample), 0), 255) for sample in samples)
+    row = width * channels
+    lines = b"".join(b"\0" + flat[start : start + row] for start in range(0, len(flat), row))
+    header = struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(lines, 6)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + tag + data + struct.pack(">I", zlib.crc32(tag + data)) for tag, data in chunks
+    )
