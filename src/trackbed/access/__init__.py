@@ -10,7 +10,7 @@ A secret is shown once, in the answer that made it; the database keeps its BLAKE
     rules ◄─ tables ◄─ people, tokens, spaces, projects
 """
 
-from trackbed.access.people import Person, create_person, found, list_people, person_named
+from trackbed.access.people import Person, create_person, found, list_people, person_named, require_admin
 from trackbed.access.projects import (
     ProjectRow,
     ensure_project,
@@ -55,6 +55,7 @@ __all__ = [
     "person_named",
     "redeem",
     "rename_project",
+    "require_admin",
     "revoke_attempt_token",
     "revoke_token",
     "set_role",

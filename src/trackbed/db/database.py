@@ -162,9 +162,9 @@ class Database:
 
     def close(self) -> None:
         """Finish what is queued and release files and connections."""
-        self._writer.close()
         self._async_readers.shutdown(wait=True)
-        self._readers.dispose()
+        self._readers.dispose()  # before the writer, whose last connection then folds the log into the file
+        self._writer.close()
         self._release()
 
 

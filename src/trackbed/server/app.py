@@ -3,13 +3,14 @@
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from trackbed.base.clock import Clock
+from trackbed.clusters import Engine
 from trackbed.db import Database
 from trackbed.server.settings import Settings
 from trackbed.server.stream import Publisher
 from trackbed.server.wakes import Wakes
+from trackbed.storage import Store
 
 __all__ = ["App", "Publisher", "Settings", "Wakes"]
 
@@ -22,8 +23,8 @@ class App:
     """
 
     db: Database
-    store: Any  # trackbed.storage.Store
-    engine: Any  # trackbed.clusters.Engine
+    store: Store
+    engine: Engine
     clock: Clock
     home: Path
     settings: Settings
@@ -32,3 +33,8 @@ class App:
     wake: Wakes = field(default_factory=Wakes)
     publisher: Publisher = field(default_factory=Publisher)
     stopping: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def one_trust_domain(self) -> bool:
+        """Jobs run under the server's own account, so what one may read by the file system all may read."""
+        return not getattr(self.engine.caps, "run_as", False)

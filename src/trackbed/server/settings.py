@@ -4,12 +4,24 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from trackbed.base.errors import NotYet
+from trackbed.base.errors import BadInput, NotYet
 from trackbed.base.home import home as default_home
 from trackbed.domain.lease import LeaseTimes
 
 PORT = 8470
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+def lease_times() -> LeaseTimes:
+    """Return the table of lease times; `TRACKBED_LEASE_TIMES` = heartbeat,suspect,lease,replace,grace in seconds."""
+    given = os.environ.get("TRACKBED_LEASE_TIMES", "")
+    if not given:
+        return LeaseTimes()
+    try:
+        heartbeat, suspect, lease, replace, *grace = (float(part) for part in given.split(","))
+    except ValueError:
+        raise BadInput("lease_times_unreadable", given=given) from None
+    return LeaseTimes(heartbeat, suspect, lease, replace, *grace[:1])
 
 
 @dataclass(frozen=True)
@@ -23,7 +35,7 @@ class Settings:
     store_url: str = ""
     cluster: str = "local"
     cards: int = 0  # card slots of the embedded node; 0: what the accelerator port finds
-    lease: LeaseTimes = field(default_factory=LeaseTimes)
+    lease: LeaseTimes = field(default_factory=lease_times)
     allowed_hosts: tuple[str, ...] = ()  # names in the Host header besides those of loopback
     accept_one_trust_domain: bool = False
     log_level: str = "INFO"
@@ -34,7 +46,7 @@ class Settings:
         if self.host not in LOOPBACK:
             raise NotYet("not_yet", what=f"--host {self.host} (anything but loopback)")
         if not self.database_url:
-            object.__setattr__(self, "database_url", f"sqlite:///{self.home / 'trackbed.db'}")
+            object.__setattr__(self, "database_url", f"sqlite:///{self.home / 'trackbed.sqlite3'}")
         if not self.store_url:
             object.__setattr__(self, "store_url", (self.home / "store").absolute().as_uri())
 

@@ -5,21 +5,35 @@ Last-Event-ID and reads what it missed from the journal.
 """
 
 import asyncio
+import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from sqlalchemy import Row
+
+from trackbed.base.errors import TrackbedError
+from trackbed.db import Database
+
 QUEUE = 512  # changes that a slow client may be behind
+BATCH = 500  # journal rows read at once
+PAUSE_S = 0.03  # commits within it are told together
+_POOL = frozenset({"run", "attempt", "node", "card"})  # nouns whose changes move the queue
+log = logging.getLogger("trackbed.server")
 
 
 @dataclass(frozen=True)
 class Change:
-    """One thing to tell. `id` is a journal position, or 0 for progress, which is not kept."""
+    """One thing to tell. `id` is a journal position, or 0 for progress, which is not kept.
+
+    `space_id` is whose it is: a stream of the topic `runs` shows it only to those who may read that space.
+    """
 
     topic: str
     data: dict[str, Any]
     id: int = 0
+    space_id: str = ""
 
 
 @dataclass(eq=False)
@@ -51,9 +65,12 @@ class Publisher:
         self._lock = threading.Lock()
         self._subscribers: list[Subscriber] = []
 
-    def publish(self, topic: str, data: dict[str, Any], *, id: int = 0) -> None:
-        """Tell all who want `topic` (`run:run_…`, `runs`, `queue`). Never blocks, never raises."""
-        change = Change(topic, data, id)
+    def publish(self, topic: str, data: dict[str, Any], *, space_id: str = "") -> None:
+        """Tell all who want `topic` (`run:run_…`, `runs`, `queue`). Never blocks, never raises. Nothing is kept."""
+        self.offer(Change(topic, {"topic": topic, **data}, space_id=space_id))
+
+    def offer(self, change: Change) -> None:
+        """Hand a change to those who want it."""
         with self._lock:
             subscribers = self._subscribers
         for subscriber in subscribers:
@@ -87,3 +104,59 @@ class Publisher:
             subscriber.loop.call_soon_threadsafe(subscriber.offer, change)
         except RuntimeError:  # its loop has ended
             self.unsubscribe(subscriber)
+
+
+def changes_of(row: Row[Any]) -> Iterator[Change]:
+    """Return what a journal row says to each topic. The queue learns that it moved, not by whom: it is everybody's."""
+    kind: str = row.kind
+    if row.run_id:
+        data = {"run_id": row.run_id, "kind": kind}
+        yield Change(f"run:{row.run_id}", {"topic": f"run:{row.run_id}", **data}, row.id, row.space_id)
+        yield Change("runs", {"topic": "runs", **data}, row.id, row.space_id)
+    if kind.partition(".")[0] in _POOL:
+        yield Change("queue", {"topic": "queue", "run_id": "", "kind": kind}, row.id)
+
+
+class Feed:
+    """A thread that reads the journal once for all streams, woken by commits."""
+
+    def __init__(self, db: Database, publisher: Publisher) -> None:
+        self._db = db
+        self._publisher = publisher
+        self._position = db.head()
+        self._news = threading.Event()
+        self._stopping = threading.Event()
+        self._unsubscribe = db.subscribe(self._news.set)
+        self._thread = threading.Thread(target=self._loop, name="trackbed-feed", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._unsubscribe()
+        self._stopping.set()
+        self._news.set()
+        self._thread.join()
+
+    def _loop(self) -> None:
+        while True:
+            self._news.wait()
+            if self._stopping.wait(PAUSE_S):
+                return
+            self._news.clear()
+            try:
+                self._tell()
+            except TrackbedError as error:
+                log.warning("the journal could not be read for the streams: %s", error)
+            except Exception:
+                log.exception("the journal could not be read for the streams")
+
+    def _tell(self) -> None:
+        # The head is read before we look whether anybody listens: one who comes later reads the journal up to here.
+        head = self._db.head()
+        if not self._publisher.listening:
+            self._position = head
+            return
+        while rows := self._db.events(self._position, limit=BATCH):
+            for row in rows:
+                for change in changes_of(row):
+                    self._publisher.offer(change)
+            self._position = rows[-1].id

@@ -15,6 +15,7 @@ class Wakes:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._counts: Counter[str] = Counter()
+        self._closed = False
         self._sleepers: dict[str, set[tuple[asyncio.AbstractEventLoop, asyncio.Event]]] = {}
 
     def count(self, name: str) -> int:
@@ -32,6 +33,16 @@ class Wakes:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(sleeper.set)
 
+    def close(self) -> None:
+        """Wake everybody for good: the server stops. Whoever sleeps later wakes at once."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+            sleepers = [entry for entries in self._sleepers.values() for entry in entries]
+        for loop, sleeper in sleepers:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(sleeper.set)
+
     def forget(self, name: str) -> None:
         """Drop the count of a name that nobody will use again."""
         with self._changed:
@@ -40,7 +51,7 @@ class Wakes:
     def wait(self, name: str, seen: int, timeout_s: float) -> int:
         """Block until the count differs from `seen` or the time is over. Returns the count."""
         with self._changed:
-            self._changed.wait_for(lambda: self._counts[name] != seen, timeout_s)
+            self._changed.wait_for(lambda: self._closed or self._counts[name] != seen, timeout_s)
             return self._counts[name]
 
     async def until(self, name: str, seen: int, timeout_s: float) -> int:
@@ -48,7 +59,7 @@ class Wakes:
         sleeper = asyncio.Event()
         entry = (asyncio.get_running_loop(), sleeper)
         with self._changed:
-            if self._counts[name] != seen:
+            if self._closed or self._counts[name] != seen:
                 return self._counts[name]
             self._sleepers.setdefault(name, set()).add(entry)
         try:

@@ -1,0 +1,329 @@
+"""Where everything is wired: the only module of the server that knows concrete classes.
+
+`serve` is the guts of `trackbed up`: it opens database, store and engine, makes the first admin, starts the loops, and
+speaks HTTP until SIGINT or SIGTERM. Supervisors are processes of their own and go on without it.
+"""
+
+import contextlib
+import getpass
+import importlib
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any, Protocol
+
+import uvicorn
+from litestar import Litestar
+from litestar.datastructures import State
+from litestar.di import Provide
+from litestar.exceptions import HTTPException
+from litestar.openapi import OpenAPIConfig
+from litestar.openapi.plugins import JsonRenderPlugin
+from litestar.router import Router
+from sqlalchemy import select
+
+from trackbed import access
+from trackbed.access import tables
+from trackbed.base import logging
+from trackbed.base.clock import SystemClock
+from trackbed.base.errors import Conflict, Internal, TrackbedError
+from trackbed.clusters import open_engine
+from trackbed.db import Database, Tx
+from trackbed.domain.scope import SYSTEM, Permission
+from trackbed.server import auth, static_files
+from trackbed.server.app import App, Settings
+from trackbed.server.board import Board
+from trackbed.server.idempotency import recall
+from trackbed.server.problems import answer
+from trackbed.server.routes import access as access_routes
+from trackbed.server.routes import stream as stream_routes
+from trackbed.server.routes import system as system_routes
+from trackbed.server.stream import Feed
+from trackbed.storage import open_store
+
+MOST_BODY = 64 << 20  # bytes; blob and frame routes set their own
+_ROUTES = ("runs", "attempts", "pool", "frames", "series", "logs", "artifacts", "blobs", "datasets", "models")
+
+
+class Stoppable(Protocol):
+    def stop(self) -> None: ...
+
+
+def route_handlers() -> list[Any]:
+    """Return every handler of the API and of the page."""
+    found = [*access_routes.routes, *system_routes.routes, *stream_routes.routes, *static_files.routes]
+    for name in _ROUTES:
+        with contextlib.suppress(ModuleNotFoundError):
+            found += importlib.import_module(f"trackbed.server.routes.{name}").routes
+    return found
+
+
+def build_app(app: App) -> Litestar:
+    """Return the ASGI application.
+
+    Raises:
+        Internal: `route_without_permission`, for a handler that does not say who may use it.
+    """
+    board = Board(
+        route_handlers=route_handlers(),
+        guards=[auth.guard],
+        dependencies={
+            "trackbed_app": Provide(lambda: app, sync_to_thread=False),
+            "who": Provide(auth.provide_who),
+            "login": Provide(auth.provide_login),
+            "session": Provide(auth.provide_session),
+        },
+        before_request=recall,
+        exception_handlers={HTTPException: answer, TrackbedError: answer, Exception: answer},
+        request_max_body_size=MOST_BODY,
+        state=State(
+            {
+                "trackbed": app,
+                "hosts": frozenset(
+                    {"127.0.0.1", "localhost", "[::1]", *(n.lower() for n in app.settings.allowed_hosts)}
+                ),
+                "static_files": static_files.StaticFiles(static_files.FOLDER),
+            }
+        ),
+        openapi_config=OpenAPIConfig(
+            title="Trackbed",
+            version="1",
+            render_plugins=[JsonRenderPlugin()],
+            openapi_router=Router(
+                "/api/v1/schema",
+                route_handlers=[],
+                include_in_schema=False,
+                opt={"permission": Permission.SIGNED_IN},
+            ),
+        ),
+        logging_config=None,
+        debug=False,
+    )
+    for path, method, handler in walk(board):
+        if auth.declared(handler) is None:
+            raise Internal("route_without_permission", route=f"{method} {path}")
+    return board
+
+
+def walk(board: Litestar) -> Iterator[tuple[str, str, Any]]:
+    """Yield path, method and handler of every route, streams and static files too. The door answers all OPTIONS."""
+    for route in board.routes:
+        handlers: list[Any] = getattr(route, "route_handlers", None) or [getattr(route, "route_handler", None)]
+        for handler in handlers:
+            for method in sorted(getattr(handler, "http_methods", None) or {"ASGI"}):
+                if method != "OPTIONS":
+                    yield route.path, str(method), handler
+
+
+def open_app(settings: Settings) -> App:
+    """Return an opened installation: folders with their modes, database, store, engine, first admin. No HTTP yet.
+
+    Raises:
+        Conflict: `database_in_use`: another server runs on this home folder.
+    """
+    os.umask(0o077)
+    settings.home.mkdir(parents=True, exist_ok=True)
+    settings.home.chmod(0o700)
+    clock = SystemClock()
+    db = Database.open(settings.database_url, clock=clock)
+    try:
+        db.prepare()
+        app = App(
+            db=db,
+            store=open_store(settings.store_url),
+            engine=open_engine(settings.cluster, home=settings.home, cards=settings.card_slots or None),
+            clock=clock,
+            home=settings.home,
+            settings=settings,
+            started_us=clock.now_us(),
+        )
+        prepare_installation(app)
+    except BaseException:
+        db.close()
+        raise
+    return app
+
+
+def prepare_installation(app: App) -> None:
+    """Make the first admin, named after the account that runs the server, with the default space and project."""
+    app.db.write(lambda tx: access.found(tx, admin=account()), actor=SYSTEM.actor)
+
+
+def account() -> str:
+    """Return the name of the operating system's account, as a person's name may look."""
+    with contextlib.suppress(KeyError, OSError):
+        name = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in getpass.getuser())
+        return name.strip("._-") or "admin"
+    return "admin"
+
+
+def write_credentials(app: App) -> None:
+    """Leave the admin's token in `client/credentials.json` (0600) for the CLI of the same account.
+
+    The token that is there for this address stays if it is still good.
+    """
+    path = app.home / "client" / "credentials.json"
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    known = _read_json(path)
+
+    def work(tx: Tx) -> str:
+        with contextlib.suppress(TrackbedError):
+            access.authenticate(tx, str(known.get("token") or "-"))
+            return str(known["token"])
+        person = first_admin(tx)
+        return access.issue_token(tx, SYSTEM, person_id=person, label=f"CLI of {socket.gethostname()}").secret
+
+    token = app.db.write(work, actor=SYSTEM.actor)
+    if (known.get("url"), known.get("token")) != (app.url, token):
+        write_private(path, {**known, "url": app.url, "token": token})
+
+
+def first_admin(tx: Tx) -> str:
+    """Return the id of the admin who was here first."""
+    table = tables.person
+    stmt = select(table.c.id).where(table.c.admin == 1, table.c.disabled == 0).order_by(table.c.created_us)
+    return str(tx.scalar(stmt))
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return {}
+
+
+def write_private(path: Path, content: dict[str, Any]) -> None:
+    """Write a JSON file that only its owner reads, in one step."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with open(descriptor, "w", encoding="utf-8") as file:
+        json.dump(content, file, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return the bound socket of the server.
+
+    Raises:
+        Conflict: `port_in_use`.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((host, port))
+    except OSError as error:
+        sock.close()
+        raise Conflict("port_in_use", host=host, port=port, why=error.strerror) from error
+    sock.listen(1024)
+    return sock
+
+
+class _Server(uvicorn.Server):
+    """Ends streams and long polls first, so that a graceful stop has nothing to wait for."""
+
+    def __init__(self, config: uvicorn.Config, app: App) -> None:
+        super().__init__(config)
+        self._app = app
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Take SIGINT and SIGTERM for the time of serving, without raising them again afterwards as uvicorn does:
+        what `run` still has to put in order must not be cut off."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._app.stopping.set()
+        self._app.publisher.close()
+        self._app.wake.close()
+        super().handle_exit(sig, frame)
+
+
+def serve(settings: Settings) -> None:
+    """Run the server in the foreground until SIGINT or SIGTERM.
+
+    Raises:
+        Conflict: `database_in_use`, `port_in_use`.
+        Internal: `database_failed`, when a commit could not be made durable; start again after looking at the disk.
+    """
+    logging.setup("server", level=settings.log_level)
+    app = open_app(settings)
+    try:
+        with listen(settings.host, settings.port) as sock:
+            host = f"[{settings.host}]" if ":" in settings.host else settings.host
+            app.url = f"http://{host}:{sock.getsockname()[1]}"
+            run(app, sock)
+    finally:
+        app.db.close()
+
+
+def run(app: App, sock: socket.socket) -> None:
+    """Serve an opened installation on a bound socket."""
+    board = build_app(app)
+    write_credentials(app)
+    config = uvicorn.Config(
+        board,
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        lifespan="off",
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=10,
+        ws="none",
+    )
+    server = _Server(config, app)
+    failed: list[bool] = []
+
+    def fail() -> None:
+        failed.append(True)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    app.db.on_fatal(fail)
+    parts: list[Stoppable] = [Feed(app.db, app.publisher)]
+    if app.settings.loops:
+        parts.append(importlib.import_module("trackbed.server.loops.runner").start(app))
+    marker = app.home / "server.json"
+    write_private(marker, {"pid": os.getpid(), "url": app.url, "started_us": app.started_us})
+    try:
+        say_hello(app)
+        server.run(sockets=[sock])
+    finally:
+        app.stopping.set()
+        for part in reversed(parts):
+            part.stop()
+        if _read_json(marker).get("pid") == os.getpid():
+            marker.unlink(missing_ok=True)
+    if failed:
+        raise Internal("database_failed", what="see the log")
+
+
+def say_hello(app: App) -> None:
+    """Print where the board is, how to get in, and what to know about trust."""
+
+    def work(tx: Tx) -> str:
+        return access.issue_login_link(tx, SYSTEM, person_id=first_admin(tx))
+
+    code = app.db.write(work, actor=SYSTEM.actor)
+    print(f"Trackbed is up: {app.url}  (Ctrl-C stops it; running jobs go on)")
+    print(f"Sign in once, within 15 minutes: {access_routes.login_url(app, code)}")
+    if app.one_trust_domain:
+        print(
+            "One trust domain: jobs run under this server's own account, so whoever may submit can read what it can read."
+        )
+    sys.stdout.flush()
