@@ -17,10 +17,6 @@ class Host(Protocol):
         """Asked once a step on every rank; all ranks get the same answer for the same step."""
         ...
 
-    def should_save(self, step: int) -> bool:
-        """Whether it is time for a checkpoint, beyond the recipe's own rhythm; the first rank's answer counts."""
-        ...
-
     def define(self, definition: MetricDefinition) -> None: ...
 
     def log(self, metrics: dict[str, float], *, step: int) -> None:

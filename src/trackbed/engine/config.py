@@ -8,6 +8,7 @@ from blake3 import blake3
 
 from trackbed.base.errors import BadInput, Fault
 from trackbed.engine import recipes
+from trackbed.engine.checkpoint.rhythm import Rhythm
 from trackbed.engine.model.shape import ModelShape
 from trackbed.engine.optim.schedule import Schedule
 
@@ -55,7 +56,7 @@ class RunConfig:
     ending: Ending
     micro_batch: int
     world_size: int
-    checkpoint_every: int
+    rhythm: Rhythm
     exact: bool
     params: dict[str, Any]  # as resolved: defaults and the person's
 
@@ -72,18 +73,27 @@ def faults_of(recipe: str, params: dict[str, Any], *, world_size: int) -> list[F
     return found or _faults_between({**known.defaults, **params}, world_size=world_size)
 
 
-def resolve(
-    recipe: str, params: dict[str, Any], *, seed: int, world_size: int = 1, determinism: str = "exact"
-) -> RunConfig:
-    """Return the settings of a run.
+@dataclass(frozen=True)
+class Circumstances:
+    """What is decided outside of the params: seed, ranks, how exact, and the spec's `checkpoint.every`."""
+
+    seed: int = 0
+    world_size: int = 1
+    determinism: str = "exact"
+    rhythm: Rhythm | None = None
+
+
+def resolve(recipe: str, params: dict[str, Any], around: Circumstances) -> RunConfig:
+    """Return the settings of a run. The param `checkpoint_every`, where given, wins over the spec's rhythm.
 
     Raises:
         BadInput: `recipe_params_wrong` with all faults, or `recipe_unknown`.
     """
-    found = faults_of(recipe, params, world_size=world_size)
+    found = faults_of(recipe, params, world_size=around.world_size)
     if found:
         raise BadInput("recipe_params_wrong", faults=found, recipe=recipe, count=len(found))
     given = {**recipes.load(recipe).defaults, **params}
+    rhythm = None if "checkpoint_every" in params else around.rhythm
     numbers = Numbers(
         shape=ModelShape(d_model=given["d_model"], layers=given["layers"], heads=given["heads"], seq=given["seq"]),
         steps=given["steps"],
@@ -94,7 +104,7 @@ def resolve(
         clip=float(given["clip"]),
         precision=given["precision"],
         held_out=float(given["held_out"]),
-        seed=seed,
+        seed=around.seed,
     )
     return RunConfig(
         recipe=recipe,
@@ -106,10 +116,10 @@ def resolve(
             prompt=given["prompt"],
             temperature=float(given["temperature"]),
         ),
-        micro_batch=given["micro_batch"] or given["batch"] // world_size,
-        world_size=world_size,
-        checkpoint_every=given["checkpoint_every"],
-        exact=determinism == "exact",
+        micro_batch=given["micro_batch"] or given["batch"] // around.world_size,
+        world_size=around.world_size,
+        rhythm=Rhythm(steps=given["checkpoint_every"]) if rhythm is None else rhythm,
+        exact=around.determinism == "exact",
         params=given,
     )
 

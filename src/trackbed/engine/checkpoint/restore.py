@@ -17,7 +17,6 @@ from trackbed.engine.checkpoint.state import (
     GENERATOR,
     MODEL,
     Identity,
-    LoopState,
     Trained,
     local_tensors,
     set_step_counts,

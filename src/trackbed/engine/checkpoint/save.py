@@ -10,7 +10,8 @@ from pathlib import Path
 import msgspec
 from safetensors.torch import save_file
 
-from trackbed.engine.checkpoint.state import GENERATOR, Identity, LoopState, Trained, local_tensors
+from trackbed.engine.checkpoint.cursor import LoopState
+from trackbed.engine.checkpoint.state import GENERATOR, Identity, Trained, local_tensors
 from trackbed.engine.numerics.exact import generator_state
 from trackbed.engine.parallel.ranks import AXIS, Group
 from trackbed.formats import checkpoint as form

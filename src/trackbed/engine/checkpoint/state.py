@@ -1,4 +1,4 @@
-"""What a checkpoint holds of the loop, and which tensors a rank's part holds."""
+"""What a checkpoint belongs to, and which tensors a rank's part holds."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,14 +11,6 @@ from trackbed.engine.parallel.ranks import local
 
 GENERATOR = "rng.torch"
 MODEL, MEAN, SQUARE = "model.", "exp_avg.", "exp_avg_sq."
-
-
-@dataclass(frozen=True)
-class LoopState:
-    """Where the loop stands. `consumed` is the whole state of the data: global samples used."""
-
-    step: int
-    consumed: int
 
 
 @dataclass(frozen=True)

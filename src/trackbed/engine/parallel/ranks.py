@@ -17,6 +17,11 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from trackbed.base.errors import BadInput
 
 AXIS = "shard"
+# What gloo and NCCL say, in torch 2.13; they have no class of their own for it.
+_LOST_MARKS = (
+    "Connection closed by peer", "Connection reset by peer", "Broken pipe", "Timed out waiting", "timed out",
+    "Connection refused", "Socket closed", "NCCL communicator was aborted",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -124,3 +129,10 @@ def local(tensor: Tensor) -> Tensor:
     """Return the part of a tensor that lies here, sharing its memory."""
     own = getattr(tensor, "to_local", None)
     return tensor if own is None else cast(Tensor, own())
+
+
+def is_lost_peer(error: BaseException) -> bool:
+    """Whether an error says that another rank is gone or silent, rather than that something is wrong here."""
+    return isinstance(error, dist.DistError) or (
+        isinstance(error, RuntimeError) and any(mark in str(error) for mark in _LOST_MARKS)
+    )

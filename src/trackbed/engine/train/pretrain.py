@@ -14,9 +14,10 @@ from typing import Any
 import torch
 
 from trackbed.engine.callbacks import Host, Voice
+from trackbed.engine.checkpoint.cursor import LoopState
 from trackbed.engine.checkpoint.restore import load_weights, restore
 from trackbed.engine.checkpoint.save import clear_leftovers, prune, save
-from trackbed.engine.checkpoint.state import Identity, LoopState, Trained
+from trackbed.engine.checkpoint.state import Identity, Trained
 from trackbed.engine.config import RunConfig, digest_of
 from trackbed.engine.data.batches import BatchPlan, Windows, step_batch
 from trackbed.engine.data.corpus import Corpus, prepare
@@ -77,7 +78,7 @@ def layout_of(config: RunConfig, group: Group, *, threads: int) -> dict[str, Any
         "threads": threads,
         "exact": config.exact,
         "device": torch.cuda.get_device_name() if group.device.type == "cuda" else f"cpu {platform.machine()}",
-        "torch": torch.__version__,
+        "torch": str(torch.__version__),
     }
 
 
@@ -118,8 +119,9 @@ class _Loop:
             rank=group.ranks.rank,
             world_size=group.ranks.world_size,
         )
-        self.state = LoopState(step=0, consumed=0)
+        self.state = LoopState()
         self.saved_step = -1
+        self.saved_s = time.monotonic()
         self.corpus = corpus
 
     def begin(self) -> None:
@@ -142,23 +144,26 @@ class _Loop:
             self.voice.say("began with given weights")
 
     def run(self) -> Outcome:
-        steps, every = self.config.numbers.steps, self.config.checkpoint_every
+        steps, rhythm = self.config.numbers.steps, self.config.rhythm
         while self.state.step < steps:
             if self.host.should_stop(self.state.step):
                 self._save()
                 self.voice.say(f"asked to stop: left at step {self.state.step}, saved")
                 return Outcome.STOPPED
-            wanted = self._step()
-            if wanted or self.state.step == steps or (every and self.state.step % every == 0):
+            before = self.state
+            agreed = self._step()
+            due = rhythm.due(before, self.state, samples=self.windows.count)
+            if agreed or due or self.state.step == steps:
                 self._save()
         return Outcome.FINISHED
 
     def _step(self) -> bool:
-        """Take one update; return whether the host wants a checkpoint now."""
+        """Take one update; return whether all ranks agreed that it is time for a checkpoint, by the clock."""
         begun_s = time.monotonic()
         batch = step_batch(self.windows, self.order, self.plan, consumed=self.state.consumed)
         step = self.state.step + 1
-        update = self.stepper.update(batch, step=step, wish=self.host.should_save(step))
+        wish = self.config.rhythm.wished(begun_s - self.saved_s)
+        update = self.stepper.update(batch, step=step, wish=wish)
         self.state = LoopState(step=step, consumed=self.state.consumed + self.plan.batch)
         self.voice.stepped(
             StepReport(
@@ -176,6 +181,6 @@ class _Loop:
         if self.saved_step == self.state.step:
             return
         save(self.folders.checkpoints, self.trained, self.state, self.identity, group=self.group)
-        self.saved_step = self.state.step
+        self.saved_step, self.saved_s = self.state.step, time.monotonic()
         if self.group.ranks.first_on_node:
             prune(self.folders.checkpoints, keep=KEPT_ON_DISK, protected=self.folders.latest)
