@@ -56,7 +56,7 @@ def ensure_project(tx: Tx, scope: Scope, space: str, name: str) -> ProjectRow:
 
     Raises:
         NotFound, Denied: as `space_named`.
-        BadInput: `name_bad`.
+        BadInput: `access_name_bad`.
     """
     room = space_named(tx, scope, space, permission=Permission.WRITE)
     found = _lookup(tx, room.id, room.name, name)

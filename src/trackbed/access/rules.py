@@ -22,10 +22,10 @@ def checked_name(name: str, *, what: str) -> str:
     """Return the name of a person, space or project if it is one word.
 
     Raises:
-        BadInput: `name_bad`.
+        BadInput: `access_name_bad`.
     """
     if not _NAME.fullmatch(name):
-        raise BadInput("name_bad", what=what, name=name[:120])
+        raise BadInput("access_name_bad", what=what, name=name[:120])
     return name
 
 

@@ -37,6 +37,7 @@ def open_parts(url: str, *, clock: Clock, on_commit: Callable[[], None], on_fata
     del on_fatal
     target = make_url(url).set(drivername="postgresql+psycopg")
     engine = create_engine(target, pool_size=16, max_overflow=16, pool_pre_ping=True, isolation_level="SERIALIZABLE")
+    engine = engine.execution_options(preserve_rowcount=True)  # of inserts too, as on SQLite
     readers = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
     journal = Journal()
     pool = Pool(engine, journal, clock=clock, on_commit=on_commit)

@@ -13,7 +13,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
@@ -235,7 +235,7 @@ class _Server(uvicorn.Server):
         self._app = app
 
     @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
+    def capture_signals(self) -> Generator[None]:
         """Take SIGINT and SIGTERM for the time of serving, without raising them again afterwards as uvicorn does:
         what `run` still has to put in order must not be cut off."""
         if threading.current_thread() is not threading.main_thread():
