@@ -6,6 +6,7 @@ on; anything else (a failed fsync above all) is never tried again: the lane stop
 Source: shared design, reliability.md sections 0 and 3.
 """
 
+import errno
 import fcntl
 import os
 import sqlite3
@@ -24,6 +25,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool, StaticPool
 
+from trackbed.base import faults
 from trackbed.base.clock import Clock
 from trackbed.base.errors import Conflict, Internal, StorageFull, TrackbedError, Unavailable
 from trackbed.db.schema import event as event_table
@@ -225,6 +227,7 @@ class Lane:
                 except BaseException as error:
                     job.future.set_exception(error)
             committing_s = time.monotonic()
+            faults.point("db.commit")
             transaction.commit()
             self.commits.add(time.monotonic() - committing_s)
         except BaseException as error:
@@ -299,6 +302,8 @@ class _Lost(Exception):
 
 def _translated(error: BaseException | None) -> BaseException:
     """Name what the driver said: a full disk, a busy file; anything else stays as it is."""
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return StorageFull("database_full")
     if not isinstance(error, DBAPIError):
         return error or Internal("internal", what="database")
     said = str(error.orig)
