@@ -34,10 +34,9 @@ class Wakes:
                 loop.call_soon_threadsafe(sleeper.set)
 
     def close(self) -> None:
-        """Wake everybody for good: the server stops. Whoever sleeps later wakes at once."""
+        """End every long poll, now and later: the server stops. Threads keep their own pace."""
         with self._changed:
             self._closed = True
-            self._changed.notify_all()
             sleepers = [entry for entries in self._sleepers.values() for entry in entries]
         for loop, sleeper in sleepers:
             if not loop.is_closed():
@@ -51,7 +50,7 @@ class Wakes:
     def wait(self, name: str, seen: int, timeout_s: float) -> int:
         """Block until the count differs from `seen` or the time is over. Returns the count."""
         with self._changed:
-            self._changed.wait_for(lambda: self._closed or self._counts[name] != seen, timeout_s)
+            self._changed.wait_for(lambda: self._counts[name] != seen, timeout_s)
             return self._counts[name]
 
     async def until(self, name: str, seen: int, timeout_s: float) -> int:
