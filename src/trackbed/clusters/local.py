@@ -124,12 +124,10 @@ class LocalEngine:
         """Trees that no attempt links to and none used for as long go too."""
         links = [*self.home.glob("attempts/*/data/*"), *self.home.glob("attempts/*/from")]
         linked = {str(link.readlink()) for link in links if link.is_symlink()}
-        for tree in (self.home / "cache").glob("*"):
-            if (
-                tree.is_dir()
-                and not any(target.startswith(str(tree)) for target in linked)
-                and time.time() - tree.stat().st_mtime >= keep_s
-            ):
+        for mark in (self.home / "cache").glob("*/*.json"):
+            tree = mark.with_suffix("")
+            if str(tree) not in linked and time.time() - mark.stat().st_mtime >= keep_s:
+                mark.unlink()
                 shutil.rmtree(tree, onerror=_open_and_retry)
 
     def _start(self, folder: NodeFolder, *, salvager: bool) -> None:

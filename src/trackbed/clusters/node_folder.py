@@ -41,12 +41,15 @@ class AttemptFacts(msgspec.Struct, kw_only=True, omit_defaults=True):
     """`state.json`. `phase`: starting | running | saving | ended; `order` is the kind of the order being carried out."""
 
     phase: str = "starting"
+    boot_id: str = ""  # of the supervisor that started the ranks
     ranks: list[RankState] = []
     started_us: int = 0  # first rank
     ended_us: int = 0  # last rank
     order: str = ""
     verdict_at: int | None = None
-    checkpoints: dict[str, str] = {}  # entry → signature, of those already reported
+    complete: dict[str, str] = {}  # checkpoint entry → signature, of those that were seen complete
+    reported: dict[str, str] = {}  # the same, of those whose report is in the journal
+    end: dict[str, Any] = {}  # {cause, evidence} once the ranks have ended: a salvager does not guess again
     finished: bool = False  # the exit report is answered: nothing is left to do
 
 

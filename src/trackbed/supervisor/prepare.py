@@ -1,0 +1,134 @@
+"""Everything a rank needs, by digest, before it starts: code tree, data, `from`, checkpoint, environment."""
+
+import random
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from trackbed.base.errors import Internal, NotYet
+from trackbed.base.ids import Digest
+from trackbed.clusters import NodeFolder
+from trackbed.clusters.node_folder import replace
+from trackbed.storage.cache import NodeCache
+from trackbed.storage.store import Store
+from trackbed.wire.attempts import Assignment
+
+Opener = Callable[[str], Store]
+
+
+@dataclass
+class Inputs:
+    """Where things lie on this node."""
+
+    data: dict[str, Path] = field(default_factory=dict[str, Path])
+    from_: Path | None = None
+
+
+class Preparation:
+    """The steps in order; `between` is called before each and may raise to end the preparation."""
+
+    def __init__(self, assignment: Assignment, folder: NodeFolder, open_store: Opener) -> None:
+        self._assignment, self._folder, self._open = assignment, folder, open_store
+        self._store: Store | None = None
+
+    @property
+    def store(self) -> Store:
+        if self._store is None:
+            if not self._assignment.store_url:
+                raise NotYet("not_yet", what="a store that a node reaches by the server only")
+            self._store = self._open(self._assignment.store_url)
+        return self._store
+
+    def run(self, between: Callable[[], None]) -> Inputs:
+        """Lay out the folder.
+
+        Raises:
+            TrackbedError: whatever the store says; what was laid out stays, and a later call goes on from there.
+        """
+        given, folder = self._assignment, self._folder
+        folder.make()
+        between()
+        self._write_documents()
+        if given.tree and not any(folder.work.iterdir()):
+            self.store.get_tree(Digest(given.tree), folder.work)
+        inputs = Inputs()
+        for name, pin in given.data.items():
+            between()
+            inputs.data[name] = self._link(folder.data / name, pin.digest, one_file=pin.kind == "file")
+        for name, digest in given.inputs.items():
+            between()
+            inputs.data[name] = self._link(folder.data / name, digest, one_file=False)
+        if given.from_ is not None and given.from_.digest:
+            between()
+            inputs.from_ = self._link(folder.root / "from", given.from_.digest, one_file=False)
+        if given.resume is not None:
+            between()
+            restore(self.store, folder.checkpoints, given.resume.name, given.resume.digest)
+        between()
+        return inputs
+
+    def _write_documents(self) -> None:
+        given = self._assignment
+        stage = given.stage
+        params = given.params | (stage.params if stage is not None else {})
+        replace(self._folder.control / "params.json", msgspec.json.encode(params))
+        job: dict[str, Any] = {
+            "run": given.run_id, "ref": given.run_ref, "project": given.project, "attempt": given.number,
+            "seed": given.seed, "determinism": given.determinism, "recipe": recipe_of(given),
+            "stage": stage.name if stage is not None else "", "suite": stage.suite if stage is not None else "",
+            "checkpoint": msgspec.to_builtins(given.checkpoint), "resumed_from_step": given.resume and given.resume.step,
+        }  # fmt: skip
+        replace(self._folder.control / "job.json", msgspec.json.encode(job))
+
+    def _link(self, place: Path, digest: str, *, one_file: bool) -> Path:
+        """Put a link to the node's read-only copy, fetched once for all attempts, and return what the job sees."""
+        if not digest:
+            raise Internal("internal", what=f"the assignment pins no digest for {place.name}")
+        target = NodeCache(self._folder.cache, self.store).path_of(Digest(digest))
+        if not place.is_symlink():
+            place.symlink_to(target)
+        inside = list(target.iterdir()) if one_file else []
+        return place / inside[0].name if len(inside) == 1 else place
+
+
+def recipe_of(assignment: Assignment) -> str:
+    return assignment.recipe or (assignment.stage.recipe if assignment.stage is not None else "")
+
+
+def restore(store: Store, checkpoints: Path, name: str, digest: str) -> None:
+    """Fetch a checkpoint under its name and point `latest` to it.
+
+    A checkpoint that was one file is kept as a tree of that one file, and becomes a file again.
+    """
+    place, latest = checkpoints / name, checkpoints / "latest"
+    if not place.exists():
+        entries = store.read_listing(Digest(digest))
+        if len(entries) == 1 and entries[0].kind == "f" and entries[0].path == name.encode():
+            aside = checkpoints / f".{name}.fetched"
+            if not aside.exists():
+                store.get_tree(Digest(digest), aside)
+            (aside / name).rename(place)
+            aside.rmdir()
+        else:
+            store.get_tree(Digest(digest), place)
+    if not latest.is_symlink():
+        latest.symlink_to(name)
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on, outside the range that outgoing connections are given."""
+    for _ in range(200):
+        port = random.randint(20000, 29999)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("", port))
+            except OSError:
+                continue
+            return port
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return int(probe.getsockname()[1])
