@@ -70,7 +70,7 @@ def faults_of(recipe: str, params: dict[str, Any], *, world_size: int) -> list[F
     """Return every fault of these parameters on this number of ranks; used at submit, before any card is taken."""
     known = recipes.load(recipe)
     found = recipes.faults_of(known, params)
-    return found or _faults_between({**known.defaults, **params}, world_size=world_size)
+    return found or _faults_between(_complete(known, params), world_size=world_size)
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def resolve(recipe: str, params: dict[str, Any], around: Circumstances) -> RunCo
     found = faults_of(recipe, params, world_size=around.world_size)
     if found:
         raise BadInput("recipe_params_wrong", faults=found, recipe=recipe, count=len(found))
-    given = {**recipes.load(recipe).defaults, **params}
+    given = _complete(recipes.load(recipe), params)
     rhythm = None if "checkpoint_every" in params else around.rhythm
     numbers = Numbers(
         shape=ModelShape(d_model=given["d_model"], layers=given["layers"], heads=given["heads"], seq=given["seq"]),
@@ -122,6 +122,14 @@ def resolve(recipe: str, params: dict[str, Any], around: Circumstances) -> RunCo
         exact=around.determinism == "exact",
         params=given,
     )
+
+
+def _complete(recipe: recipes.Recipe, params: dict[str, Any]) -> dict[str, Any]:
+    """Fill in defaults; the warm-up's own is at most a quarter of a short training."""
+    given = {**recipe.defaults, **params}
+    if "warmup" not in params:
+        given["warmup"] = min(given["warmup"], given["steps"] // 4)
+    return given
 
 
 def _faults_between(given: dict[str, Any], *, world_size: int) -> list[Fault]:

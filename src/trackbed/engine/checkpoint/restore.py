@@ -13,6 +13,7 @@ from safetensors import safe_open
 from torch import Tensor, nn
 
 from trackbed.base.errors import Conflict, Damaged
+from trackbed.engine.checkpoint.cursor import LoopState
 from trackbed.engine.checkpoint.state import (
     GENERATOR,
     MODEL,
