@@ -17,6 +17,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 import uvicorn
 from litestar import Litestar
@@ -44,6 +45,7 @@ from trackbed.server.problems import answer
 from trackbed.server.routes import access as access_routes
 from trackbed.server.routes import stream as stream_routes
 from trackbed.server.routes import system as system_routes
+from trackbed.server.settings import LOOPBACK
 from trackbed.server.stream import Feed
 from trackbed.storage import open_store
 
@@ -127,7 +129,6 @@ def open_app(settings: Settings) -> App:
     Raises:
         Conflict: `database_in_use`: another server runs on this home folder.
     """
-    os.umask(0o077)
     settings.home.mkdir(parents=True, exist_ok=True)
     settings.home.chmod(0o700)
     clock = SystemClock()
@@ -166,22 +167,31 @@ def account() -> str:
 def write_credentials(app: App) -> None:
     """Leave the admin's token in `client/credentials.json` (0600) for the CLI of the same account.
 
-    The token that is there for this address stays if it is still good.
+    A good token that is there for this server stays. Other servers stay too, and so does a default one elsewhere.
+    The form of the file is that of `trackbed.client.config`.
     """
     path = app.home / "client" / "credentials.json"
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     known = _read_json(path)
+    servers: dict[str, Any] = dict(known.get("servers") or {})
+    default = str(known.get("url") or "")
+    candidates = [str((servers.get(app.url) or {}).get("token", "")), str(known.get("token") or "")]
 
     def work(tx: Tx) -> str:
-        with contextlib.suppress(TrackbedError):
-            access.authenticate(tx, str(known.get("token") or "-"))
-            return str(known["token"])
+        for secret in candidates:
+            with contextlib.suppress(TrackbedError):
+                access.authenticate(tx, secret)
+                return secret
         person = first_admin(tx)
         return access.issue_token(tx, SYSTEM, person_id=person, label=f"CLI of {socket.gethostname()}").secret
 
     token = app.db.write(work, actor=SYSTEM.actor)
-    if (known.get("url"), known.get("token")) != (app.url, token):
-        write_private(path, {**known, "url": app.url, "token": token})
+    servers[app.url] = {"token": token}
+    if not default or urlsplit(default).hostname in LOOPBACK:
+        default = app.url
+    kept = {"url": default, "token": servers.get(default, {}).get("token", ""), "servers": servers}
+    if kept != known:
+        write_private(path, kept)
 
 
 def first_admin(tx: Tx) -> str:
@@ -262,6 +272,7 @@ def serve(settings: Settings) -> None:
         Conflict: `database_in_use`, `port_in_use`.
         Internal: `database_failed`, when a commit could not be made durable; start again after looking at the disk.
     """
+    os.umask(0o077)
     logging.setup("server", level=settings.log_level)
     app = open_app(settings)
     try:
