@@ -259,7 +259,7 @@ class _Planner:
         if run.needs:
             return Why("needs", {"needs": ", ".join(run.needs)})
         if run.not_before_us > self.now_us:
-            return Why("backoff", {"seconds": -(-(run.not_before_us - self.now_us) // 1_000_000)})
+            return Why("backoff", {"seconds": 10 * -(-(run.not_before_us - self.now_us) // 10_000_000)})
         if not _could_ever_fit(run, self.pool):
             node, largest = largest_node(self.pool.nodes.values())
             return Why(

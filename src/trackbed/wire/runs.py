@@ -27,12 +27,15 @@ class TreeFacts(msgspec.Struct, kw_only=True, omit_defaults=True):
     files: int = 0
     size_bytes: int = 0
     patch: str = ""  # text diff against the commit, for reading; the tree is the truth
+    patch_cut_bytes: int = 0  # how much of the patch was left out
+    nested: list[str] = []  # repositories inside, captured as files: "path@commit"
 
 
 class Package(msgspec.Struct, kw_only=True, omit_defaults=True, array_like=True):
     name: str
     version: str
     digest: str = ""  # BLAKE3 of the package's RECORD file
+    source: str = ""  # direct_url of the install: "editable file:///…", a VCS address with its commit; password stripped
 
 
 class EnvironmentRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -184,6 +187,26 @@ class EventView(msgspec.Struct, kw_only=True, omit_defaults=True):
     run_id: str = ""
     attempt: str = ""
     data: dict[str, Any] = {}
+
+
+class MetricDifference(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Where two curves part. Values as Python writes them exactly; `-` where one curve has no point."""
+
+    key: str
+    step: int
+    before: str
+    after: str
+
+
+class ReproductionVerdict(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Whether a run gave every metric that is declared deterministic bit for bit as the one it reproduces."""
+
+    run: str
+    reproduces: str
+    equal: bool = False
+    finished: bool = False  # both ended; before that `equal` speaks of what there is so far
+    keys: list[str] = []
+    first: MetricDifference | None = None
 
 
 class VerbRequest(msgspec.Struct, kw_only=True, omit_defaults=True):

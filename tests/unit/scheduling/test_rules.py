@@ -75,7 +75,7 @@ def test_a_run_too_large_for_the_pool_says_so_and_blocks_nobody():
 def test_held_backing_off_and_needing_runs_are_passed_over_with_their_reason():
     waiting = [
         want("held", 8, at=1, held=True),
-        want("later", 8, at=2, not_before_us=15 * S),
+        want("later", 8, at=2, not_before_us=22 * S),
         want("needs", 8, at=3, needs=("demo#1",)),
         want("now", 8, at=4),
     ]
@@ -86,7 +86,7 @@ def test_held_backing_off_and_needing_runs_are_passed_over_with_their_reason():
         "backoff",
         "needs",
     ]
-    assert made.reasons["later"].params["seconds"] == 5
+    assert made.reasons["later"].params["seconds"] == 20
 
 
 def test_a_gang_takes_all_its_nodes_at_once_or_none():

@@ -1,0 +1,96 @@
+"""What the planner is shown: rows and inventory as its own values. Reads only."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Row, select
+
+from trackbed.clusters.engine import NodeFacts
+from trackbed.db import ReadTx
+from trackbed.domain.states import Priority, RunState
+from trackbed.scheduling import holds
+from trackbed.scheduling.rules import Card, Node, Running, Waiting
+from trackbed.server.flows.start import resources_of
+from trackbed.tracking import runs, runs_attempts
+from trackbed.tracking.runs_tables import run
+from trackbed.wire.attempts import NodeSlot
+
+STUCK_S = 60.0  # an attempt that is still there so long after its grace is not counted on any more
+
+
+@dataclass(frozen=True)
+class Facts:
+    waiting: list[Waiting]
+    nodes: list[Node]
+    running: list[Running]
+
+
+def node_of(facts: NodeFacts, blocked: Iterable[int] = ()) -> Node:
+    """A machine as the planner sees it. Cards that are not healthy are there, but nobody may take them."""
+    ill = {card.index for card in facts.cards if not card.healthy}
+    return Node(
+        facts.name,
+        tuple(Card(card.index, card.kind, card.memory_bytes) for card in facts.cards),
+        frozenset(facts.labels),
+        usable=facts.state == "ready",
+        blocked=frozenset(ill | set(blocked)),
+    )
+
+
+def slots_of(inventory: Iterable[NodeFacts]) -> dict[str, NodeSlot]:
+    """Where each node is and what its cards are, for assignments."""
+    return {
+        node.name: NodeSlot(node=node.name, address=node.address, card_kind=node.cards[0].kind if node.cards else "cpu")
+        for node in inventory
+    }
+
+
+def waiting_rows(tx: ReadTx) -> list[runs.RunRow]:
+    waiting = run.c.state.in_([RunState.QUEUED.value, RunState.HELD.value])
+    return tx.rows(select(run).where(waiting).order_by(run.c.priority_rank, run.c.queued_us, run.c.id))
+
+
+def observe(tx: ReadTx, inventory: Iterable[NodeFacts]) -> Facts:
+    """Look at everything in one snapshot."""
+    live = {attempt.id: attempt for attempt in runs_attempts.live(tx)}
+    held: dict[str, set[tuple[str, int]]] = {}
+    blocked: dict[str, set[int]] = {}
+    for hold in holds.all_holds(tx):
+        if hold.unknown or hold.attempt_id not in live:
+            blocked.setdefault(hold.node, set()).add(hold.card)
+        else:
+            held.setdefault(hold.attempt_id, set()).add((hold.node, hold.card))
+    owners = {row.id: row for row in _rows_of(tx, {live[attempt].run_id for attempt in held})}
+    running = [
+        running_of(live[attempt], owners[live[attempt].run_id], frozenset(slots), tx.now_us)
+        for attempt, slots in held.items()
+    ]
+    nodes = [node_of(facts, blocked.get(facts.name, ())) for facts in inventory]
+    return Facts([waiting_of(row) for row in waiting_rows(tx)], nodes, running)
+
+
+def _rows_of(tx: ReadTx, ids: set[str]) -> list[runs.RunRow]:
+    return tx.rows(select(run).where(run.c.id.in_(sorted(ids)))) if ids else []
+
+
+def waiting_of(row: runs.RunRow) -> Waiting:
+    wanted = resources_of(row)
+    return Waiting(
+        row.id, runs.ref_of(row), Priority(row.priority), row.queued_us, wanted.cards_per_node, wanted.nodes,
+        wanted.kind, wanted.card_memory_bytes, tuple(wanted.only), tuple(wanted.not_), wanted.time_limit_s,
+        runs.spec_of(row).on_preempt.grace_s, row.not_before_us, held=row.state == RunState.HELD.value,
+    )  # fmt: skip
+
+
+def running_of(attempt: Row[Any], row: runs.RunRow, slots: frozenset[tuple[str, int]], now_us: int) -> Running:
+    limit_s = resources_of(row).time_limit_s
+    grace_s = runs.spec_of(row).on_preempt.grace_s
+    began_us = attempt.started_us or attempt.created_us
+    leaving = bool(attempt.order_kind) and not attempt.order_withdrawn
+    stuck = leaving and now_us > attempt.order_us + int((2 * attempt.order_grace_s + STUCK_S) * 1e6)
+    return Running(
+        attempt.id, row.id, Priority(row.priority), slots, attempt.created_us,
+        None if limit_s is None else began_us + int((limit_s + grace_s) * 1e6),
+        leaving=leaving, leaving_for=attempt.order_for, fixed=stuck,
+    )  # fmt: skip

@@ -1,0 +1,204 @@
+"""submit: from a spec with names to a run with digests, in the queue, or every fault at once and nothing left behind."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from trackbed.access import ensure_project, next_run_number, space_named
+from trackbed.base.entropy import new_id
+from trackbed.base.errors import BadInput, Denied, Fault, NotFound, TrackbedError
+from trackbed.base.ids import Digest
+from trackbed.clusters.engine import NodeFacts
+from trackbed.datasets.service import resolve as resolve_dataset
+from trackbed.db import ReadTx, Tx
+from trackbed.domain.scope import Permission, Scope
+from trackbed.registry.service import resolve as resolve_model
+from trackbed.scheduling.rules import Node, Waiting, could_ever_fit, largest_node
+from trackbed.server.app import App
+from trackbed.server.flows import when
+from trackbed.server.flows.facts import node_of
+from trackbed.server.flows.prepare import prepare
+from trackbed.sources.service import environment_faults, save_environment
+from trackbed.tracking import runs, runs_attempts
+from trackbed.wire.runs import Reason, SubmitReply, SubmitRequest
+from trackbed.wire.spec import DataPin, FromPin, Resources, Spec
+from trackbed.workflow.check import notice
+from trackbed.workflow.spec import check, wrong
+
+
+@dataclass
+class Resolved:
+    spec: Spec
+    faults: list[Fault] = field(default_factory=list[Fault])
+    warnings: list[Reason] = field(default_factory=list[Reason])
+    reproduces: str = ""
+
+
+async def submit(app: App, scope: Scope, request: SubmitRequest) -> SubmitReply:
+    """Make the run that was asked for, or answer what would be made (`dry_run`).
+
+    Raises:
+        NotFound, Denied: the space or the right to write in it is missing.
+        BadInput: `spec_wrong` with every fault.
+    """
+    outer = _outer_faults(app, request)
+    if request.dry_run:
+        found = await app.db.aread(lambda tx: resolve(tx, scope, request, outer))
+        if found.faults:
+            raise wrong(found.faults)
+        return SubmitReply(spec=found.spec, warnings=found.warnings)
+    run_id = new_id("run")
+    reply = await app.db.awrite(lambda tx: _submit(app, tx, scope, request, outer, run_id), actor=scope.actor)
+    return reply
+
+
+def _submit(app: App, tx: Tx, scope: Scope, request: SubmitRequest, outer: list[Fault], run_id: str) -> SubmitReply:
+    found = resolve(tx, scope, request, outer)
+    if found.faults:
+        raise wrong(found.faults)
+    project = ensure_project(tx, scope, found.spec.space, found.spec.project)
+    spec = msgspec.structs.replace(found.spec, project=project.name, space=project.space)
+    if request.environment is not None:
+        save_environment(tx, request.environment)
+    row = runs.create(
+        tx,
+        runs.NewRun(
+            id=run_id, space_id=project.space_id, project_id=project.id, number=next_run_number(tx, project.id),
+            owner_id=scope.actor.id, owner=scope.actor.name, spec=spec, tree=request.tree,
+            environment=request.environment, reproduces=found.reproduces,
+            nondeterminism=("determinism: recorded",) if spec.determinism == "recorded" else (),
+        ),
+    )  # fmt: skip
+    prepare(tx, row)
+    tx.after_commit(lambda: app.wake.set("schedule"))
+    url = f"{app.url}/runs/{run_id}"
+    return SubmitReply(run_id=run_id, ref=runs.ref_of(row), url=url, spec=spec, warnings=found.warnings)
+
+
+def _outer_faults(app: App, request: SubmitRequest) -> list[Fault]:
+    """What only the store and the engine know; looked at outside of the transaction."""
+    faults: list[Fault] = []
+    tree = request.tree
+    if tree is not None and tree.digest and not app.store.has_tree(Digest(tree.digest)):
+        faults.append(Fault("run_tree_missing", "code", None, {"digest": tree.digest}))
+    inventory: list[NodeFacts] = app.engine.inventory()
+    nodes = [node_of(facts) for facts in inventory]
+    spec = request.spec
+    faults += _too_large("resources", spec.resources, nodes)
+    for at, stage in enumerate(spec.stages):
+        if stage.resources is not None:
+            faults += _too_large(f"stages[{at}].resources", stage.resources, nodes)
+    return faults
+
+
+def _too_large(where: str, wanted: Resources, nodes: list[Node]) -> Iterable[Fault]:
+    asked = waiting_of(wanted)
+    if could_ever_fit(asked, nodes):
+        return
+    node, largest = largest_node(nodes)
+    params = {"cards_per_node": wanted.cards_per_node, "nodes": wanted.nodes, "kind": wanted.kind,
+              "node": node or "-", "largest": largest, "pool_nodes": len(nodes)}  # fmt: skip
+    yield Fault("too_large_for_any_node", where, None, params)
+
+
+def waiting_of(wanted: Resources) -> Waiting:
+    """The resources alone, as the planner sees them."""
+    return Waiting(
+        "", "", runs.Priority.NORMAL, 0, wanted.cards_per_node, wanted.nodes, wanted.kind, wanted.card_memory_bytes,
+        tuple(wanted.only), tuple(wanted.not_), wanted.time_limit_s,
+    )  # fmt: skip
+
+
+def resolve(tx: ReadTx, scope: Scope, request: SubmitRequest, outer: list[Fault]) -> Resolved:
+    """Turn every name of the spec into a digest; collect what cannot be."""
+    space = space_named(tx, scope, request.spec.space, permission=Permission.WRITE)
+    spec = msgspec.structs.replace(request.spec, space=space.name)
+    found = Resolved(spec, [*check(spec), *outer], notice(spec))
+    found.spec = msgspec.structs.replace(
+        spec, data={name: _data(tx, scope, spec, name, pin, found) for name, pin in spec.data.items()},
+        from_=_from(tx, scope, spec, found),
+    )  # fmt: skip
+    if spec.priority == "urgent" and not scope.may(Permission.MAINTAIN, space.id):
+        found.faults.append(Fault("urgent_needs_right", "priority"))
+    if spec.register is not None:
+        with _collected(found, "register.when"):
+            when.parse(spec.register.when)
+    found.faults += _environment(request)
+    if request.reproduces:
+        with _collected(found, "reproduces"):
+            found.reproduces = runs.resolve(tx, scope, request.reproduces).id
+    return found
+
+
+class _collected:  # noqa: N801 - read as a phrase: with _collected(found, field)
+    """What is refused inside becomes a fault of a field."""
+
+    def __init__(self, found: Resolved, name: str) -> None:
+        self._found, self._name = found, name
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, _kind: Any, error: BaseException | None, _trace: Any) -> bool:
+        if not isinstance(error, BadInput | NotFound | Denied):
+            return False
+        self._found.faults += faults_of(error, self._name)
+        return True
+
+
+def faults_of(error: TrackbedError, name: str) -> list[Fault]:
+    """An error as faults of one field."""
+    return [one._replace(field=one.field or name) for one in error.faults] or [
+        Fault(error.code, name, None, error.params)
+    ]
+
+
+def _data(tx: ReadTx, scope: Scope, spec: Spec, name: str, pin: DataPin, found: Resolved) -> DataPin:
+    with _collected(found, f"data.{name}"):
+        view = resolve_dataset(tx, scope, pin.ref, spec.space)
+        kind = "file" if view.kind == "file" else "folder"
+        return DataPin(
+            ref=pin.ref, dataset=view.dataset, version=view.version, digest=view.digest, kind=kind,
+            size_bytes=view.size_bytes,
+        )  # fmt: skip
+    return pin
+
+
+def _from(tx: ReadTx, scope: Scope, spec: Spec, found: Resolved) -> FromPin | None:
+    pin = spec.from_
+    if pin is None:
+        return None
+    with _collected(found, f"from.{pin.kind}"):
+        if pin.kind == "model":
+            view = resolve_model(tx, scope, pin.ref, spec.space)
+            return msgspec.structs.replace(pin, digest=view.digest, run_id=view.run_id)
+        return _from_checkpoint(tx, scope, pin)
+    return pin
+
+
+def _from_checkpoint(tx: ReadTx, scope: Scope, pin: FromPin) -> FromPin:
+    """`demo#16@latest`, `demo#16@200` (a step), `demo#16@NAME`, `run_…@b3:…`; without `@` the latest.
+
+    Raises:
+        NotFound: `checkpoint_unknown` with the steps there are.
+    """
+    ref, _, which = pin.ref.partition("@")
+    source = runs.resolve(tx, scope, ref)
+    points = runs_attempts.checkpoints(tx, source.id)
+    if which in ("", "latest"):
+        chosen = [point for point in points if point.current][-1:]
+    else:
+        chosen = [point for point in points if which in (str(point.step), point.name, point.digest)][-1:]
+    if not chosen:
+        steps = ", ".join(dict.fromkeys(str(point.step) for point in points)) or "-"
+        raise NotFound("checkpoint_unknown", ref=pin.ref, which=which or "latest", steps=steps)
+    return msgspec.structs.replace(pin, digest=chosen[0].digest, run_id=source.id, step=chosen[0].step)
+
+
+def _environment(request: SubmitRequest) -> list[Fault]:
+    if request.spec.environment != "current":
+        return [Fault("not_yet", "environment", None, {"what": f"environment: {request.spec.environment}"})]
+    if request.environment is None:
+        return []
+    return environment_faults(request.environment)

@@ -1,0 +1,50 @@
+"""limits: what must not last for ever. Time limits, graces that are over, outside runs that fell silent."""
+
+import logging
+from typing import Any
+
+from trackbed.base.errors import TrackbedError
+from trackbed.db import ReadTx
+from trackbed.domain.scope import Actor, ActorKind
+from trackbed.domain.states import OrderKind
+from trackbed.server.app import App
+from trackbed.server.flows import outside, verbs
+from trackbed.server.flows.start import resources_of
+from trackbed.tracking import runs, runs_attempts
+
+ACTOR = Actor(ActorKind.SYSTEM, "limits", "limits")
+KILL_WAIT_S = 30.0  # after twice the grace: the supervisor should have ended everything long ago
+log = logging.getLogger("trackbed.limits")
+
+
+def tick(app: App) -> None:
+    over, stuck, silent = app.db.read(_look)
+    for attempt_id in over:
+        app.db.write(lambda tx, a=attempt_id: verbs.order(app, tx, a, OrderKind.LIMIT, reason="limit"), actor=ACTOR)
+    for attempt_id in stuck:
+        log.warning("attempt %s did not leave in twice its grace; it is ended by force", attempt_id)
+        try:
+            app.engine.kill(attempt_id)
+        except (TrackbedError, OSError):
+            log.exception("attempt %s could not be ended", attempt_id)
+    for run_id in silent:
+        app.db.write(lambda tx, r=run_id: outside.give_up(tx, runs.get(tx, r)), actor=ACTOR)
+
+
+def _look(tx: ReadTx) -> tuple[list[str], list[str], list[str]]:
+    over: list[str] = []
+    stuck: list[str] = []
+    for attempt in runs_attempts.live(tx):
+        if not attempt.node:
+            continue
+        if attempt.order_kind and not attempt.order_withdrawn:
+            if tx.now_us > attempt.order_us + int((2 * attempt.order_grace_s + KILL_WAIT_S) * 1e6):
+                stuck.append(attempt.id)
+        elif _limit_over(attempt, runs.get(tx, attempt.run_id), tx.now_us):
+            over.append(attempt.id)
+    return over, stuck, [row.id for row in outside.silent_ones(tx)]
+
+
+def _limit_over(attempt: Any, row: runs.RunRow, now_us: int) -> bool:
+    limit_s = resources_of(row).time_limit_s
+    return limit_s is not None and attempt.started_us > 0 and now_us > attempt.started_us + int(limit_s * 1e6)

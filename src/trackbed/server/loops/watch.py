@@ -1,0 +1,109 @@
+"""watch: compare what the record says of attempts with what the engine sees, and act on the difference.
+
+A dead supervisor is salvaged by evidence at once. An attempt that nobody hears of is declared gone only when its lease
+is over in time that this server served, and the engine cannot see it either.
+"""
+
+import logging
+from dataclasses import dataclass, field
+from typing import Any
+
+from trackbed.base.errors import TrackbedError
+from trackbed.clusters.engine import Observation, Phase
+from trackbed.db import ReadTx
+from trackbed.domain.lease import Contact, Silence, judge
+from trackbed.domain.scope import Actor, ActorKind
+from trackbed.domain.states import AttemptState
+from trackbed.server.app import App
+from trackbed.server.flows import end, facts, start
+from trackbed.tracking import runs, runs_attempts
+
+ACTOR = Actor(ActorKind.SYSTEM, "watch", "watch")
+PAUSE_S = (1.0, 60.0)  # between two salvages of one attempt: first and longest
+log = logging.getLogger("trackbed.watch")
+
+
+@dataclass
+class _Tries:
+    count: int = 0
+    next_s: float = 0.0
+
+
+@dataclass
+class Watch:
+    """Remembers silences and tries; everything that matters is in the database."""
+
+    silence: Silence = field(default_factory=Silence)
+    tries: dict[str, _Tries] = field(default_factory=dict[str, _Tries])
+
+    def tick(self, app: App) -> None:
+        live, replaced = app.db.read(lambda tx: (_watched(tx), runs_attempts.superseded(tx)))
+        now_s = app.clock.monotonic_s()
+        silent = self.silence.observe(now_s, {row.id: row.contact_us for row in live})
+        rows = {row.id: row for row in [*live, *replaced]}
+        self.tries = {attempt: tries for attempt, tries in self.tries.items() if attempt in rows}
+        if not rows:
+            return
+        for seen in app.engine.observe(list(rows)):
+            row = rows[seen.attempt_id]
+            action = decide(row, seen, judge(silent.get(row.id, 0.0), app.settings.lease))
+            self._do(app, action, row, now_s)
+
+    def _do(self, app: App, action: str, row: Any, now_s: float) -> None:
+        tries = self.tries.setdefault(row.id, _Tries())
+        if not action or (action != "gone" and now_s < tries.next_s):
+            return
+        tries.count += 1
+        tries.next_s = now_s + min(PAUSE_S[0] * 2 ** min(tries.count - 1, 10), PAUSE_S[1])
+        try:
+            _ACTIONS[action](app, row)
+        except (TrackbedError, OSError):
+            log.exception("%s of attempt %s failed", action, row.id)
+
+
+def _watched(tx: ReadTx) -> list[runs_attempts.AttemptRow]:
+    """Live attempts of submitted runs; those of outside runs have no engine."""
+    return [row for row in runs_attempts.live(tx) if row.node]
+
+
+def decide(row: Any, seen: Observation, contact: Contact) -> str:
+    """Return what to do about an attempt: launch, salvage, gone, or nothing. Pure."""
+    if seen.phase is Phase.LOST:
+        missing = seen.evidence.get("folder") == "missing"
+        if missing and row.state == AttemptState.ASSIGNED.value and not row.lost_us:
+            return "launch"
+        if contact is Contact.GONE and not row.lost_us and row.state != AttemptState.SUPERSEDED.value:
+            return "gone"
+        return "" if missing else "salvage"
+    if seen.phase is Phase.EXITED and contact is Contact.GONE and not row.lost_us:
+        return "gone"  # its last word was answered by a record that we do not have
+    return ""
+
+
+def _launch(app: App, row: Any) -> None:
+    nodes = facts.slots_of(app.engine.inventory())
+    assignment = app.db.write(lambda tx: start.reissue(app, tx, row.id, nodes), actor=ACTOR)
+    if assignment is not None:
+        start.launch(app, assignment, actor=ACTOR)
+
+
+def _salvage(app: App, row: Any) -> None:
+    log.info("the supervisor of attempt %s is dead; its last work is done by another", row.id)
+    app.engine.salvage(row.id)
+
+
+def _gone(app: App, row: Any) -> None:
+    log.warning("attempt %s was not heard of for too long; it is declared gone", row.id)
+    app.db.write(lambda tx: end.gone(app, tx, row.id), actor=ACTOR)
+
+
+_ACTIONS = {"launch": _launch, "salvage": _salvage, "gone": _gone}
+
+
+def adopt(app: App) -> int:
+    """At the start of a server: say in the log which attempts go on without it. Nothing is moved."""
+    live = app.db.read(_watched)
+    for row in live:
+        its_run = app.db.read(lambda tx, row=row: runs.get(tx, row.run_id))
+        log.info("attempt %d of %s goes on (%s)", row.number, runs.ref_of(its_run), row.state)
+    return len(live)

@@ -1,0 +1,96 @@
+"""Rows of runs and attempts as records of the API."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from sqlalchemy import Row
+
+from trackbed.db import ReadTx
+from trackbed.tracking import runs, runs_attempts
+from trackbed.wire.attempts import ExitReport
+from trackbed.wire.runs import (
+    AttemptView,
+    CheckpointView,
+    EnvironmentRecord,
+    Progress,
+    Reason,
+    RunDetail,
+    RunView,
+    StageView,
+    TreeFacts,
+)
+
+
+def run_view(row: runs.RunRow, *, metrics: Mapping[str, float | str] | None = None, params: Any = None) -> RunView:
+    """One row of the runs table; `metrics` and `params` are the asked columns."""
+    moved = row.progress_us > 0
+    return RunView(
+        id=row.id, ref=runs.ref_of(row), number=row.number, project=row.project, space=row.space, name=row.name,
+        description=row.description, state=row.state, cause=row.cause, reason=runs.reason_of(row.reason),
+        owner=row.owner, tags=runs.from_json(row.tags, []), priority=row.priority, cards=row.cards,
+        outside=bool(row.outside), created_us=row.created_us, queued_us=row.queued_us, started_us=row.started_us,
+        ended_us=row.ended_us, contact_us=row.contact_us, attempt=row.attempt, card_seconds=row.card_seconds,
+        progress=Progress(
+            step=row.step, steps_total=row.steps_total, seconds_left=row.seconds_left, updated_us=row.progress_us
+        ) if moved else None,
+        version=row.version, metrics=dict(metrics or {}), params=dict(params or {}),
+    )  # fmt: skip
+
+
+def attempt_view(row: runs_attempts.AttemptRow) -> AttemptView:
+    return AttemptView(
+        id=row.id, number=row.number, epoch=row.epoch, state=row.state, stage=row.stage, cause=row.cause,
+        reason=runs.reason_of(row.reason), evidence=runs.from_json(row.evidence, {}),
+        placement=runs.from_json(row.placement, []), created_us=row.created_us, started_us=row.started_us,
+        ended_us=row.ended_us, card_seconds=row.card_seconds, resumed_from_step=row.resumed_from_step,
+        lost_steps=row.lost_steps, contact_us=row.contact_us,
+    )  # fmt: skip
+
+
+def checkpoint_view(row: Row[Any]) -> CheckpointView:
+    return CheckpointView(
+        step=row.step, name=row.name, digest=row.digest, size_bytes=row.size_bytes, attempt=row.attempt,
+        state="current" if row.current else "durable", created_us=row.created_us,
+    )  # fmt: skip
+
+
+def stage_view(row: Row[Any]) -> StageView:
+    return StageView(name=row.name, state=row.state, products=runs.from_json(row.products, {}), attempt=row.attempt)
+
+
+def detail(tx: ReadTx, row: runs.RunRow) -> RunDetail:
+    """Everything that this part of the room knows of a run; routes add artifacts, metric keys and models."""
+    return RunDetail(
+        run=run_view(row),
+        spec=runs.spec_of(row),
+        tree=tree_of(row),
+        environment=environment_of(row),
+        attempts=[attempt_view(found) for found in runs_attempts.of_run(tx, row.id)],
+        stages=[stage_view(found) for found in runs_attempts.stages(tx, row.id)],
+        checkpoints=[checkpoint_view(found) for found in runs_attempts.checkpoints(tx, row.id)],
+        summary=runs.from_json(row.summary, {}),
+        reproduces=row.reproduces,
+        nondeterminism=runs.from_json(row.nondeterminism, []),
+    )
+
+
+def tree_of(row: runs.RunRow) -> TreeFacts | None:
+    return msgspec.json.decode(row.tree, type=TreeFacts) if row.tree else None
+
+
+def environment_of(row: runs.RunRow) -> EnvironmentRecord | None:
+    return msgspec.json.decode(row.environment, type=EnvironmentRecord) if row.environment else None
+
+
+def why_ended(report: ExitReport) -> Reason | None:
+    """Name what the evidence shows first: the signal or exit status of the first rank that went wrong."""
+    first = report.evidence.get("first_rank")
+    wrong = [rank for rank in report.ranks if rank.signal or rank.exit_code]
+    wrong.sort(key=lambda rank: (rank.rank != first, rank.rank))
+    if not wrong:
+        return None
+    rank = wrong[0]
+    if rank.signal:
+        return Reason(code="rank_signal", params={"rank": rank.rank, "signal": rank.signal})
+    return Reason(code="rank_exit", params={"rank": rank.rank, "code": rank.exit_code})
