@@ -46,7 +46,9 @@ def restore(folder: Path, trained: Trained, identity: Identity, *, group: Group)
         if same_ranks:
             restore_generator(parts[group.ranks.rank].get_tensor(GENERATOR))
     set_step_counts(trained, manifest.step)
-    state = LoopState(step=manifest.step, consumed=int(manifest.state["consumed"]))
+    state = LoopState(
+        step=manifest.step, consumed=int(manifest.state["consumed"]), tokens=int(manifest.state.get("tokens", 0))
+    )
     return state, manifest.layout == identity.layout
 
 

@@ -47,7 +47,7 @@ def save(folder: Path, trained: Trained, state: LoopState, identity: Identity, *
             mesh={AXIS: group.ranks.world_size},
             config=identity.config_digest,
             layout=identity.layout,
-            state={"consumed": state.consumed, "config": identity.config},
+            state={"consumed": state.consumed, "tokens": state.tokens, "config": identity.config},
             parts=parts,
         )
         form.write_durably(staged / form.MANIFEST, form.encode(manifest))

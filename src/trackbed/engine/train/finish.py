@@ -1,12 +1,15 @@
 """The last stage: evaluate on what was held out, and leave the model, a sample and a report in the output folder."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import save_file
 
 from trackbed.engine.callbacks import Voice
+from trackbed.engine.checkpoint.cursor import LoopState
 from trackbed.engine.config import RunConfig
 from trackbed.engine.data.batches import BatchPlan, Windows, held_out_batches
 from trackbed.engine.data.corpus import Corpus
@@ -45,9 +48,16 @@ def evaluate(stepper: Stepper, corpus: Corpus, config: RunConfig) -> tuple[float
     return total / tokens, int(tokens)
 
 
-def finish(
-    stepper: Stepper, corpus: Corpus, config: RunConfig, voice: Voice, *, output: Path, layout: dict[str, object]
-) -> None:
+@dataclass(frozen=True)
+class Result:
+    """What the loop hands over: where it ended, where to write, on what it ran."""
+
+    state: LoopState
+    output: Path
+    layout: dict[str, Any]
+
+
+def finish(stepper: Stepper, corpus: Corpus, config: RunConfig, voice: Voice, *, result: Result) -> None:
     """Evaluate, then let the first rank write model, sample and report; a collective."""
     numbers = config.numbers
     loss, tokens = evaluate(stepper, corpus, config)
@@ -68,15 +78,15 @@ def finish(
             recipe=config.recipe,
             steps=numbers.steps,
             parameters=numbers.shape.parameters,
-            tokens_trained=numbers.steps * numbers.batch * numbers.shape.seq,
+            tokens_trained=result.state.tokens,
             eval_loss=loss,
             eval_tokens=tokens,
             sample=text.decode("utf-8", "replace"),
             corpus=corpus.facts(),
-            layout=layout,
+            layout=result.layout,
             params=config.params,
         )
-        _write(output, weights, numbers.shape, report, text)
+        _write(result.output, weights, numbers.shape, report, text)
         voice.say("sample:\n" + report.sample)
     stepper.group.barrier()
 
@@ -97,5 +107,5 @@ def _write(output: Path, weights: dict[str, torch.Tensor], shape: ModelShape, re
     _write_json(output / "report.json", report.document())
 
 
-def _write_json(path: Path, document: dict[str, object]) -> None:
+def _write_json(path: Path, document: dict[str, Any]) -> None:
     path.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

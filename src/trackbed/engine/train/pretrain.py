@@ -29,7 +29,7 @@ from trackbed.engine.parallel.ranks import Group
 from trackbed.engine.parallel.shard import shard_model
 from trackbed.engine.report import StepReport
 from trackbed.engine.step import Stepper
-from trackbed.engine.train.finish import finish
+from trackbed.engine.train.finish import Result, finish
 
 KEPT_ON_DISK = 2
 
@@ -66,7 +66,7 @@ def pretrain(config: RunConfig, folders: Folders, host: Host, *, group: Group, t
     loop.begin()
     outcome = loop.run()
     if outcome is Outcome.FINISHED:
-        finish(loop.stepper, corpus, config, voice, output=folders.output, layout=loop.identity.layout)
+        finish(loop.stepper, corpus, config, voice, result=loop.result())
     return outcome
 
 
@@ -77,7 +77,9 @@ def layout_of(config: RunConfig, group: Group, *, threads: int) -> dict[str, Any
         "micro_batch": config.micro_batch,
         "threads": threads,
         "exact": config.exact,
-        "device": torch.cuda.get_device_name() if group.device.type == "cuda" else f"cpu {platform.machine()}",
+        "device": torch.cuda.get_device_name()
+        if group.device.type == "cuda"
+        else f"cpu {platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
         "torch": str(torch.__version__),
     }
 
@@ -164,7 +166,7 @@ class _Loop:
         step = self.state.step + 1
         wish = self.config.rhythm.wished(begun_s - self.saved_s)
         update = self.stepper.update(batch, step=step, wish=wish)
-        self.state = LoopState(step=step, consumed=self.state.consumed + self.plan.batch)
+        self.state = LoopState(step, self.state.consumed + self.plan.batch, self.state.tokens + batch.tokens)
         self.voice.stepped(
             StepReport(
                 step=step,
@@ -176,6 +178,9 @@ class _Loop:
             )
         )
         return update.agreed
+
+    def result(self) -> Result:
+        return Result(state=self.state, output=self.folders.output, layout=self.identity.layout)
 
     def _save(self) -> None:
         if self.saved_step == self.state.step:
