@@ -5,19 +5,15 @@ speaks HTTP until SIGINT or SIGTERM. Supervisors are processes of their own and 
 """
 
 import contextlib
-import getpass
 import importlib
-import json
 import os
 import signal
 import socket
 import sys
 import threading
 from collections.abc import Generator, Iterator
-from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
-from urllib.parse import urlsplit
 
 import uvicorn
 from litestar import Litestar
@@ -27,10 +23,8 @@ from litestar.exceptions import HTTPException
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.router import Router
-from sqlalchemy import select
 
 from trackbed import access
-from trackbed.access import tables
 from trackbed.base import logging
 from trackbed.base.clock import SystemClock
 from trackbed.base.errors import Conflict, Internal, TrackbedError
@@ -41,11 +35,11 @@ from trackbed.server import auth, static_files
 from trackbed.server.app import App, Settings
 from trackbed.server.board import Board
 from trackbed.server.idempotency import recall
+from trackbed.server.installation import first_admin, prepare_installation, read_json, write_credentials, write_private
 from trackbed.server.problems import answer
 from trackbed.server.routes import access as access_routes
 from trackbed.server.routes import stream as stream_routes
 from trackbed.server.routes import system as system_routes
-from trackbed.server.settings import LOOPBACK
 from trackbed.server.stream import Feed
 from trackbed.storage import open_store
 
@@ -61,7 +55,7 @@ def route_handlers() -> list[Any]:
     """Return every handler of the API and of the page."""
     found = [*access_routes.routes, *system_routes.routes, *stream_routes.routes, *static_files.routes]
     for name in _ROUTES:
-        with contextlib.suppress(ModuleNotFoundError):
+        with contextlib.suppress(ImportError):
             found += importlib.import_module(f"trackbed.server.routes.{name}").routes
     return found
 
@@ -129,6 +123,7 @@ def open_app(settings: Settings) -> App:
     Raises:
         Conflict: `database_in_use`: another server runs on this home folder.
     """
+    route_handlers()
     settings.home.mkdir(parents=True, exist_ok=True)
     settings.home.chmod(0o700)
     clock = SystemClock()
@@ -149,74 +144,6 @@ def open_app(settings: Settings) -> App:
         db.close()
         raise
     return app
-
-
-def prepare_installation(app: App) -> None:
-    """Make the first admin, named after the account that runs the server, with the default space and project."""
-    app.db.write(lambda tx: access.found(tx, admin=account()), actor=SYSTEM.actor)
-
-
-def account() -> str:
-    """Return the name of the operating system's account, as a person's name may look."""
-    with contextlib.suppress(KeyError, OSError):
-        name = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in getpass.getuser())
-        return name.strip("._-") or "admin"
-    return "admin"
-
-
-def write_credentials(app: App) -> None:
-    """Leave the admin's token in `client/credentials.json` (0600) for the CLI of the same account.
-
-    A good token that is there for this server stays. Other servers stay too, and so does a default one elsewhere.
-    The form of the file is that of `trackbed.client.config`.
-    """
-    path = app.home / "client" / "credentials.json"
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    known = _read_json(path)
-    servers: dict[str, Any] = dict(known.get("servers") or {})
-    default = str(known.get("url") or "")
-    candidates = [str((servers.get(app.url) or {}).get("token", "")), str(known.get("token") or "")]
-
-    def work(tx: Tx) -> str:
-        for secret in candidates:
-            with contextlib.suppress(TrackbedError):
-                access.authenticate(tx, secret)
-                return secret
-        person = first_admin(tx)
-        return access.issue_token(tx, SYSTEM, person_id=person, label=f"CLI of {socket.gethostname()}").secret
-
-    token = app.db.write(work, actor=SYSTEM.actor)
-    servers[app.url] = {"token": token}
-    if not default or urlsplit(default).hostname in LOOPBACK:
-        default = app.url
-    kept = {"url": default, "token": servers.get(default, {}).get("token", ""), "servers": servers}
-    if kept != known:
-        write_private(path, kept)
-
-
-def first_admin(tx: Tx) -> str:
-    """Return the id of the admin who was here first."""
-    table = tables.person
-    stmt = select(table.c.id).where(table.c.admin == 1, table.c.disabled == 0).order_by(table.c.created_us)
-    return str(tx.scalar(stmt))
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        return {}
-
-
-def write_private(path: Path, content: dict[str, Any]) -> None:
-    """Write a JSON file that only its owner reads, in one step."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with open(descriptor, "w", encoding="utf-8") as file:
-        json.dump(content, file, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -318,7 +245,7 @@ def run(app: App, sock: socket.socket) -> None:
         app.stopping.set()
         for part in reversed(parts):
             part.stop()
-        if _read_json(marker).get("pid") == os.getpid():
+        if read_json(marker).get("pid") == os.getpid():
             marker.unlink(missing_ok=True)
     if failed:
         raise Internal("database_failed", what="see the log")
