@@ -21,6 +21,8 @@ def find(spec: Spec) -> Iterator[Finding]:
     yield from _params_finite(spec.params, ("params",))
     yield from _program(spec.run, spec.recipe, spec.params, list(spec.data), (), (("params",),))
     yield from _inputs_collide(list(spec.data), ("data",))
+    if spec.from_ is not None and (spec.recipe or any(stage.recipe for stage in spec.stages)):
+        yield Finding("not_yet", ("from",), {"what": "from: with a recipe"}, relies=(("recipe",),))
     if spec.stages:
         yield from _stages(spec)
 

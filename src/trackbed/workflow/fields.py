@@ -79,7 +79,7 @@ RESOURCES = (
     Field("kind", "Kind of card.", _text(), "any", "any"),
     Field("card_memory", "Least memory of a card.", _size(), "40 GiB", "0"),
     Field("cpus_per_card", "CPU threads a card; also OMP_NUM_THREADS of a rank.", _whole(1, 4096), "8", "1"),
-    Field("ram_per_card", "Host memory a card.", _size(), "64 GiB", "0"),
+    Field("ram_per_card", "Host memory a card.", _size(), "64 GiB", built=False),
     Field("shm", "Size of /dev/shm.", _size(), "16 GiB", built=False),
     Field("only", "Nodes that may be taken: names, or label=value.", _list(_text()), "[rack=a]", "any"),
     Field("not", "Nodes that may not be taken.", _list(_text()), "[h-07]", "none"),
@@ -88,11 +88,7 @@ RESOURCES = (
 
 CHECKPOINT = (
     Field("every", "How often our engine and `run.should_save` save: `200 steps`, `epoch` or a time.", _text("every"), "30m", "our engine's own"),
-    Field("keep", "Which copies stay in the store.", {}, "{last: 2, best: 1, by: eval/loss}", "{last: 2}", fields=(
-        Field("last", "The newest n.", _whole(1), "2", "2"),
-        Field("best", "The n best by the metric `by`.", _whole(0), "1", "0"),
-        Field("by", "Metric for `best`; its goal comes from define_metric.", _text(), "eval/loss"),
-    )),
+    Field("keep", "Which copies stay in the store; for now all do.", {}, "{last: 2, best: 1, by: eval/loss}", built=False),
     Field("upload", "Which checkpoints are copied to the store while the run goes on; the newest always is at a stop.", _text("nth"), "every 4th", "every"),
 )  # fmt: skip
 
@@ -130,7 +126,7 @@ TOP = (
     Field("from", "Model or checkpoint to start from; found as TRACKBED_FROM.", {}, "{model: demo-gpt@1}", "none", fields=(
         Field("model", "Model version.", _text("model-ref"), "demo-gpt@1"),
         Field("checkpoint", "Checkpoint of a run: its step, or latest.", _text("checkpoint-ref"), "demo#16@latest"),
-        Field("state", "What is taken from a checkpoint.", {"enum": ["weights", "all"]}, "weights", "weights"),
+        Field("state", "What is taken from a checkpoint; for now a script finds all of it.", {}, "weights", built=False),
     )),
     Field("code", "Folder whose working tree is captured, relative to the spec file.", {"type": ["string", "array"], "minLength": 1}, ".", "."),
     Field("environment", "What the run is installed with: current = the interpreter that submits (same machine only).", _text(), "current", "current"),

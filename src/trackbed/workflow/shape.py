@@ -11,7 +11,6 @@ from trackbed.workflow.values import parse_every, parse_nth
 
 Shaped = tuple[dict[str, Any], list[Finding]]
 
-_SIZES = {"card_memory": "card_memory_bytes", "ram_per_card": "ram_per_card_bytes", "shm": "shm_bytes"}
 _AS_THEY_ARE = (
     "project", "space", "name", "description", "tags", "seed", "determinism", "params", "priority", "env", "run",
     "recipe", "launcher", "fencing", "retries", "register",
@@ -29,7 +28,7 @@ def shape(values: dict[str, Any]) -> Shaped:
     if "resources" in values:
         spec["resources"] = _resources(values["resources"], ("resources",), found)
     if "checkpoint" in values:
-        spec["checkpoint"] = _checkpoint(values["checkpoint"], found)
+        spec["checkpoint"] = _checkpoint(values["checkpoint"])
     if "on_preempt" in values:
         wish = dict(values["on_preempt"])
         if "grace" in wish:
@@ -61,10 +60,7 @@ def _from(value: dict[str, Any], spec: dict[str, Any], found: list[Finding]) -> 
     if len(kinds) != 1:
         found.append(Finding("spec_from_one", ("from",)))
         return
-    if kinds == ["model"] and "state" in value:
-        found.append(Finding("spec_from_state", ("from", "state")))
-        return
-    spec["from"] = {"kind": kinds[0], "ref": value[kinds[0]], "state": value.get("state", "weights")}
+    spec["from"] = {"kind": kinds[0], "ref": value[kinds[0]]}
 
 
 def _resources(value: dict[str, Any], path: tuple[str | int, ...], found: list[Finding]) -> dict[str, Any]:
@@ -74,9 +70,8 @@ def _resources(value: dict[str, Any], path: tuple[str | int, ...], found: list[F
         if "cards_per_node" in shaped or "nodes" in shaped:
             found.append(Finding("spec_cards_twice", (*path, "cards")))
         shaped = {"cards_per_node": cards, "nodes": 1} | shaped
-    for name, wire_name in _SIZES.items():
-        if name in shaped:
-            shaped[wire_name] = units.parse_size(shaped.pop(name))
+    if "card_memory" in shaped:
+        shaped["card_memory_bytes"] = units.parse_size(shaped.pop("card_memory"))
     if "time_limit" in shaped:
         shaped["time_limit_s"] = units.parse_duration(shaped.pop("time_limit"))
     if shaped.get("nodes", 1) > 1 and shaped.get("cards_per_node", 1) == 0:
@@ -86,19 +81,13 @@ def _resources(value: dict[str, Any], path: tuple[str | int, ...], found: list[F
     }
 
 
-def _checkpoint(value: dict[str, Any], found: list[Finding]) -> dict[str, Any]:
+def _checkpoint(value: dict[str, Any]) -> dict[str, Any]:
     shaped: dict[str, Any] = {}
     if "every" in value:
         steps, seconds, epoch = parse_every(value["every"])
         shaped |= {"every_steps": steps, "every_s": seconds, "every_epoch": epoch}
     if "upload" in value:
         shaped["upload_every"] = parse_nth(value["upload"])
-    if "keep" in value:
-        shaped["keep"] = value["keep"]
-        if value["keep"].get("best", 0) and "by" not in value["keep"]:
-            found.append(
-                Finding("spec_best_without_by", ("checkpoint", "keep", "best"), relies=(("checkpoint", "keep", "by"),))
-            )
     return shaped
 
 

@@ -19,18 +19,18 @@ name: my-train
 description: why
 tags: [baseline, 损失]
 data: {corpus: stdlib@latest}
-from: {checkpoint: "demo#16@latest", state: all}
+from: {checkpoint: "demo#16@latest"}
 code: .
 environment: current
 seed: 17
 determinism: exact
 params: {lr: 3e-4, batch: 64, words: [1, two], deep: {x: 1_0}, yes: yes, day: 2026-12-01}
-resources: {cards_per_node: 2, nodes: 3, card_memory: 40 GiB, cpus_per_card: 8, ram_per_card: 64 GiB, time_limit: 12h}
+resources: {cards_per_node: 2, nodes: 3, card_memory: 40 GiB, cpus_per_card: 8, time_limit: 12h}
 priority: low
 env: {OMP_NUM_THREADS: "4"}
 run: python train.py --lr {{params.lr}}
 launcher: process_per_node
-checkpoint: {every: 30m, keep: {last: 3, best: 1, by: eval/loss}, upload: every 4th}
+checkpoint: {every: 30m, upload: every 4th}
 on_preempt: {signal: USR1, grace: 2m}
 on_rank_loss: end
 fencing: strict
@@ -45,11 +45,11 @@ def test_a_whole_spec_is_read_field_by_field() -> None:
     assert got.params["lr"] == 3e-4 and isinstance(got.params["lr"], float)
     assert got.params["yes"] == "yes" and got.params["day"] == "2026-12-01"
     assert got.data == {"corpus": DataPin(ref="stdlib@latest")}
-    assert got.from_ == FromPin(kind="checkpoint", ref="demo#16@latest", state="all")
+    assert got.from_ == FromPin(kind="checkpoint", ref="demo#16@latest")
     assert got.resources == Resources(
-        cards_per_node=2, nodes=3, card_memory_bytes=40 * 2**30, cpus_per_card=8, ram_per_card_bytes=64 * 2**30, time_limit_s=43200.0
+        cards_per_node=2, nodes=3, card_memory_bytes=40 * 2**30, cpus_per_card=8, time_limit_s=43200.0
     )  # fmt: skip
-    assert (got.checkpoint.every_s, got.checkpoint.upload_every, got.checkpoint.keep.by) == (1800.0, 4, "eval/loss")
+    assert (got.checkpoint.every_s, got.checkpoint.upload_every) == (1800.0, 4)
     assert (got.on_preempt.signal, got.on_preempt.grace_s, got.orphan_limit_s) == ("USR1", 120.0, 7200.0)
     assert got.register == RegisterRule(model="demo-gpt", when="metrics.'eval/loss' < 3.0")
     assert got.retries == {"user_error": 1, "node": 5} and got.tags == ["baseline", "损失"]

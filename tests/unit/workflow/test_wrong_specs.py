@@ -59,7 +59,6 @@ WRONG = {
     "bare_every": Wrong(RUN + "checkpoint:\n  every: '200'\n", "spec_bad_every", "checkpoint.every", 3, "200 steps"),
     "bad_upload": Wrong(RUN + "checkpoint: {upload: 4}\n", "spec_want_string", "checkpoint.upload", 2, "in quotes"),
     "bad_nth": Wrong(RUN + "checkpoint: {upload: sometimes}\n", "spec_bad_nth", "checkpoint.upload", 2, "every 4th"),
-    "best_by_nothing": Wrong(RUN + "checkpoint: {keep: {best: 1}}\n", "spec_best_without_by", "checkpoint.keep.best", 2, "by: METRIC"),
     "bad_signal": Wrong(RUN + "on_preempt: {signal: KILL}\n", "spec_not_one_of", "on_preempt.signal", 2, "TERM"),
     "bad_cause": Wrong(RUN + "retries: {user_eror: 1}\n", "spec_not_one_of_near", "retries.user_eror", 2, "user_error"),
     "run_and_recipe": Wrong(RUN + RECIPE, "spec_kind_many", "recipe", 2, "Keep exactly one"),
@@ -70,13 +69,13 @@ WRONG = {
     "recipe_param_in_quotes": Wrong(RECIPE + 'params: {lr: "3e-4"}\n', "spec_recipe_param_type", "params.lr", 3, "numbers without quotes"),
     "recipe_param_too_small": Wrong(RECIPE + "params: {steps: 0}\n", "spec_too_small", "params.steps", 3, "at least 1"),
     "recipe_param_no_choice": Wrong(RECIPE + "params: {precision: fp8}\n", "spec_not_one_of", "params.precision", 3, "fp32, bf16"),
+    "recipe_from_a_model": Wrong(RECIPE + "from: {model: m@1}\n", "not_yet", "from", 3, "not built yet"),
     "no_param": Wrong("params: {lr: 1}\nrun: t --lr {{params.rl}}\n", "spec_param_undefined", "run", 2, "Add it below params"),
     "no_param_in_block": Wrong("run: |\n  a\n  b {{params.x}}\n", "spec_param_undefined", "run", 3, "Add it below params"),
     "an_expression": Wrong("params: {n: 1}\nrun: t {{params.n + 1}}\n", "spec_no_expressions", "run", 2, "in your program"),
     "param_in_quotes": Wrong("params: {n: 1}\nrun: t '{{params.n}}'\n", "spec_param_in_quotes", "run", 2, "take the quotes away"),
     "param_not_finite": Wrong(RUN + "params: {x: .nan}\n", "spec_param_not_finite", "params.x", 2, "finite number"),
     "from_two": Wrong(RUN + "from: {model: a@1, checkpoint: b@latest}\n", "spec_from_one", "from", 2, "Keep one"),
-    "from_model_state": Wrong(RUN + "from: {model: a@1, state: all}\n", "spec_from_state", "from.state", 2, "Take state away"),
     "bad_checkpoint_ref": Wrong(RUN + "from: {checkpoint: demo#1}\n", "spec_bad_checkpoint_ref", "from.checkpoint", 2, "RUN@latest"),
     "register_outside": Wrong(RUN + "register: {model: m, path: ../x}\n", "spec_bad_inner_path", "register.path", 2, "relative path"),
     "stage_without_name": Wrong("stages:\n  - run: a\n", "spec_missing", "stages[0].name", 2, "Add it"),
@@ -94,7 +93,8 @@ NOT_YET = {
     "template": "template: pretrain@2\n", "window": "window: {off_peak: true}\n", "secrets": "secrets: [TOKEN]\n",
     "needs": "needs: [demo#16]\n", "notify": "notify: [owner]\n", "price_limit": "price_limit: 200\n",
     "matrix": "matrix: {lr: [1, 2]}\n", "on_rank_loss": "on_rank_loss: restart\n", "environment": "environment: uv.lock\n",
-    "code": "code: [a, b]\n", "resources.shm": "resources: {shm: 1 GiB}\n",
+    "code": "code: [a, b]\n", "resources.shm": "resources: {shm: 1 GiB}\n", "resources.ram_per_card": "resources: {ram_per_card: 1 GiB}\n",
+    "checkpoint.keep": "checkpoint: {keep: {last: 2}}\n", "from.state": "from: {checkpoint: demo#1@latest, state: all}\n",
 }  # fmt: skip
 
 
