@@ -1,1 +1,4 @@
-"""Code trees and environments, captured without touching what they came from."""
+"""What a run was made from: code trees and environments, each pinned by digest.
+
+capture (laptop) ← git, secrets | environment (laptop) | sql ← service (server)
+"""

@@ -99,8 +99,8 @@ def entries_of(found: Iterable[Found], read: Callable[[Found], tuple[FileDigest,
             first one as the error, the rest as its faults.
     """
     ordered = sorted(found, key=lambda one: one.path)
-    links = {one.path: os.readlink(one.place) for one in ordered if stat.S_ISLNK(one.mode)}
-    faults = [fault for one in ordered if (fault := _fault_of(one, links))]
+    links = _links(ordered)
+    faults = list(unfit(ordered).values())
     refuse(faults)
     entries: list[Entry] = []
     for one in ordered:
@@ -117,6 +117,17 @@ def entries_of(found: Iterable[Found], read: Callable[[Found], tuple[FileDigest,
             entries.append(Entry(one.path, "d"))
     refuse(faults)
     return entries
+
+
+def unfit(found: Iterable[Found]) -> dict[bytes, Fault]:
+    """Which of these cannot be in a tree whatever their content, and why: links that leave, special files."""
+    every = list(found)
+    links = _links(every)
+    return {one.path: fault for one in every if (fault := _fault_of(one, links))}
+
+
+def _links(found: Iterable[Found]) -> dict[bytes, bytes]:
+    return {one.path: os.readlink(one.place) for one in found if stat.S_ISLNK(one.mode)}
 
 
 def scan(root: Path, *, keep: Callable[[str], bool] | None = None, on_progress: Progress | None = None) -> Scan:
