@@ -1,0 +1,695 @@
+// Made by web/scripts/wire_types.py from trackbed.wire. Do not edit.
+
+export interface LoginRequest {
+  code: string
+}
+
+export interface Me {
+  id: string
+  name: string
+  admin?: boolean
+  roles?: Record<string, string>
+  csrf?: string
+}
+
+export interface TokenRequest {
+  label?: string
+  expires_s?: number | null
+  person?: string
+}
+
+export interface TokenView {
+  id: string
+  label?: string
+  person?: string
+  created_us?: number
+  expires_us?: number
+  last_used_us?: number
+  revoked?: boolean
+  secret?: string
+}
+
+export interface PersonRequest {
+  name: string
+  admin?: boolean
+}
+
+export interface PersonView {
+  id: string
+  name: string
+  admin?: boolean
+  disabled?: boolean
+  login_url?: string
+}
+
+export interface SpaceRequest {
+  name: string
+  accept_one_trust_domain?: boolean
+}
+
+export interface SpaceView {
+  id: string
+  name: string
+  role?: string
+  members?: Record<string, string>
+}
+
+export interface RoleRequest {
+  person: string
+  role: string
+}
+
+export interface ProjectView {
+  name: string
+  space: string
+  runs?: number
+  created_us?: number
+  aliases?: string[]
+}
+
+export interface NodeSlot {
+  node: string
+  address?: string
+  cards?: number[]
+  card_kind?: string
+}
+
+export interface ResumePin {
+  name: string
+  step: number
+  digest: string
+}
+
+export interface LeaseSettings {
+  heartbeat_s?: number
+  lease_s?: number
+  orphan_limit_s?: number
+  fencing?: 'relaxed' | 'strict'
+}
+
+export interface Assignment {
+  protocol?: number
+  attempt_id: string
+  number: number
+  epoch: number
+  run_id: string
+  run_ref: string
+  project: string
+  space?: string
+  owner?: string
+  server_url?: string
+  token?: string
+  node_rank?: number
+  nodes?: NodeSlot[]
+  store_url?: string
+  stage?: Stage | null
+  inputs?: Record<string, string>
+  command?: string
+  recipe?: string
+  launcher?: string
+  cpus_per_card?: number
+  env?: Record<string, string>
+  params?: Record<string, unknown>
+  seed?: number
+  determinism?: string
+  tree?: string
+  environment?: Record<string, unknown>
+  data?: Record<string, DataPin>
+  from?: FromPin | null
+  resume?: ResumePin | null
+  checkpoint?: CheckpointPolicy
+  on_preempt?: OnPreempt
+  on_rank_loss?: string
+  time_limit_s?: number | null
+  lease?: LeaseSettings
+}
+
+export interface Order {
+  id: string
+  kind: string
+  grace_s?: number
+  reason?: string
+  withdrawn?: boolean
+}
+
+export interface RankReport {
+  rank: number
+  pid?: number
+  state?: 'exited' | 'running' | 'starting'
+  exit_code?: number | null
+  signal?: number | null
+}
+
+export interface LeaseRequest {
+  epoch: number
+  node: string
+  node_rank?: number
+  boot_id?: string
+  phase?: 'ended' | 'running' | 'saving' | 'starting'
+  ranks?: RankReport[]
+  backlog_bytes?: number
+  order_seen?: string
+  wait_s?: number
+}
+
+export interface LeaseReply {
+  verdict?: 'held' | 'superseded'
+  lease_s?: number
+  order?: Order | null
+}
+
+export interface CheckpointReport {
+  epoch: number
+  name: string
+  step: number
+  digest: string
+  size_bytes?: number
+  stage?: string
+  created_us?: number
+}
+
+export interface OutputEntry {
+  path: string
+  size_bytes: number
+  file_digest: string
+  kind?: string
+}
+
+export interface OutputsReport {
+  epoch: number
+  digest?: string
+  entries?: OutputEntry[]
+  products?: Record<string, string>
+  partial?: boolean
+}
+
+export interface ExitReport {
+  epoch: number
+  cause: string
+  evidence?: Record<string, unknown>
+  ranks?: RankReport[]
+  started_us?: number
+  ended_us?: number
+  stop_step?: number | null
+  lost_to_step?: number | null
+  salvaged?: boolean
+}
+
+export interface ListingEntry {
+  path?: string
+  path_hex?: string
+  type?: 'dir' | 'file' | 'link'
+  executable?: boolean
+  size_bytes?: number
+  file_digest?: string
+  target?: string
+}
+
+export interface TreeView {
+  digest: string
+  files: number
+  size_bytes: number
+  entries?: ListingEntry[]
+  next?: string
+}
+
+export interface CommitTree {
+  listing: string
+}
+
+export interface HasRequest {
+  file_digests: string[]
+}
+
+export interface HasReply {
+  missing: string[]
+}
+
+export interface DatasetCommit {
+  digest: string
+  kind?: 'file' | 'folder'
+  message?: string
+  space?: string
+}
+
+export interface DatasetVersionView {
+  dataset: string
+  version: number
+  digest: string
+  kind?: string
+  files?: number
+  size_bytes?: number
+  message?: string
+  created_us?: number
+  created_by?: string
+  space?: string
+  unchanged?: boolean
+}
+
+export interface DatasetView {
+  name: string
+  space: string
+  latest: number
+  versions?: DatasetVersionView[]
+}
+
+export interface ModelVersionView {
+  model: string
+  version: number
+  digest: string
+  size_bytes?: number
+  space?: string
+  run_id?: string
+  run_ref?: string
+  aliases?: string[]
+  created_us?: number
+  created_by?: string
+  provenance?: Record<string, unknown>
+}
+
+export interface ModelView {
+  name: string
+  space: string
+  latest: number
+  aliases?: Record<string, number>
+  versions?: ModelVersionView[]
+}
+
+export interface RegisterRequest {
+  run: string
+  path?: string
+}
+
+export interface LineageEdge {
+  source: string
+  target: string
+  kind: string
+}
+
+export interface LineageView {
+  root: string
+  nodes?: Record<string, Record<string, unknown>>
+  edges?: LineageEdge[]
+}
+
+export interface FaultView {
+  code: string
+  field?: string
+  line?: number | null
+  params?: Record<string, unknown>
+}
+
+export interface Problem {
+  type: string
+  status: number
+  code: string
+  params?: Record<string, unknown>
+  faults?: FaultView[]
+}
+
+export interface Reason {
+  code: string
+  params?: Record<string, unknown>
+}
+
+export interface TreeFacts {
+  digest: string
+  commit?: string
+  branch?: string
+  remote?: string
+  dirty?: number
+  untracked?: number
+  ignored?: number
+  files?: number
+  size_bytes?: number
+  patch?: string
+}
+
+export type Package = [name: string, version: string, digest?: string]
+
+export interface EnvironmentRecord {
+  digest?: string
+  kind?: string
+  python?: string
+  platform?: string
+  executable?: string
+  packages?: Package[]
+}
+
+export interface SubmitRequest {
+  spec: Spec
+  tree?: TreeFacts | null
+  environment?: EnvironmentRecord | null
+  dry_run?: boolean
+  reproduces?: string
+}
+
+export interface SubmitReply {
+  run_id?: string
+  ref?: string
+  url?: string
+  spec: Spec
+  warnings?: Reason[]
+}
+
+export interface AttemptView {
+  id: string
+  number: number
+  epoch: number
+  state: string
+  stage?: string
+  cause?: string
+  reason?: Reason | null
+  evidence?: Record<string, unknown>
+  placement?: Record<string, unknown>[]
+  created_us?: number
+  started_us?: number
+  ended_us?: number
+  card_seconds?: number
+  resumed_from_step?: number | null
+  lost_steps?: number
+  contact_us?: number
+}
+
+export interface StageView {
+  name: string
+  state?: 'done' | 'failed' | 'running' | 'waiting'
+  products?: Record<string, string>
+  attempt?: number
+}
+
+export interface Progress {
+  step?: number
+  steps_total?: number
+  seconds_left?: number | null
+  updated_us?: number
+}
+
+export interface RunView {
+  id: string
+  ref: string
+  number: number
+  project: string
+  space: string
+  name?: string
+  description?: string
+  state: string
+  cause?: string
+  reason?: Reason | null
+  owner?: string
+  tags?: string[]
+  priority?: string
+  cards?: number
+  outside?: boolean
+  created_us?: number
+  queued_us?: number
+  started_us?: number
+  ended_us?: number
+  contact_us?: number
+  attempt?: number
+  card_seconds?: number
+  progress?: Progress | null
+  version?: number
+  metrics?: Record<string, number | string>
+  params?: Record<string, unknown>
+}
+
+export interface CheckpointView {
+  step: number
+  name: string
+  digest?: string
+  size_bytes?: number
+  attempt?: number
+  state?: 'current' | 'durable' | 'staged'
+  created_us?: number
+}
+
+export interface ArtifactView {
+  path: string
+  kind: string
+  size_bytes: number
+  file_digest: string
+  attempt?: number
+  created_us?: number
+}
+
+export interface RunDetail {
+  run: RunView
+  spec: Spec
+  tree?: TreeFacts | null
+  environment?: EnvironmentRecord | null
+  attempts?: AttemptView[]
+  stages?: StageView[]
+  checkpoints?: CheckpointView[]
+  artifacts?: ArtifactView[]
+  summary?: Record<string, unknown>
+  metric_keys?: string[]
+  models?: string[]
+  reproduces?: string
+  nondeterminism?: string[]
+}
+
+export interface RunPage {
+  runs: RunView[]
+  next?: string
+  total?: number
+}
+
+export interface EventView {
+  id: number
+  time_us: number
+  kind: string
+  actor: string
+  subject: string
+  run_id?: string
+  attempt?: string
+  data?: Record<string, unknown>
+}
+
+export interface VerbRequest {
+  grace_s?: number | null
+  message?: string
+}
+
+export interface OutsideRunRequest {
+  project?: string
+  name?: string
+  tags?: string[]
+  params?: Record<string, unknown>
+  key?: string
+  started_us?: number
+}
+
+export interface NodeView {
+  name: string
+  state: string
+  cards?: Record<string, unknown>[]
+  contact_us?: number
+}
+
+export interface QueueEntry {
+  place: number
+  run: RunView
+  reason: Reason
+}
+
+export interface StatusView {
+  version: string
+  url?: string
+  started_us?: number
+  one_trust_domain?: boolean
+  counts?: Record<string, number>
+  cards_total?: number
+  cards_held?: number
+  lane_wait_p99_ms?: number
+  warnings?: Reason[]
+}
+
+export interface Rejected {
+  client: string
+  sequence: number
+  item?: string
+  code: string
+  params?: Record<string, unknown>
+}
+
+export interface FramesReceipt {
+  frames?: number
+  duplicates?: number
+  points?: number
+  lines?: number
+  rejected?: Rejected[]
+  watermarks?: Record<string, number>
+}
+
+export interface SeriesQuery {
+  runs: string[]
+  keys: string[]
+  x?: string
+  from?: number | null
+  to?: number | null
+  buckets?: number
+  all_attempts?: boolean
+}
+
+export interface Series {
+  run: string
+  key: string
+  stream?: string
+  x?: number[]
+  last?: (number | string)[]
+  mean?: (number | string)[]
+  min?: (number | string)[]
+  max?: (number | string)[]
+  count?: number[]
+  points?: number
+  bucketed?: boolean
+}
+
+export interface SeriesReply {
+  series: Series[]
+}
+
+export type Point = [step: number, time_us: number, value: number | string, attempt?: number, incarnation?: number, rank?: number]
+
+export interface HistoryReply {
+  key: string
+  points: Point[]
+  next?: string
+}
+
+export interface KeyInfo {
+  key: string
+  count?: number
+  non_finite?: number
+  first?: number | string
+  last?: number | string
+  last_step?: number
+  min?: number | string | null
+  max?: number | string | null
+  argmin?: number | null
+  argmax?: number | null
+  definition?: Record<string, unknown>
+}
+
+export interface KeysReply {
+  keys: KeyInfo[]
+  total?: number
+}
+
+export interface LogLine {
+  id: string
+  time_us: number
+  attempt: number
+  rank: number
+  stream: string
+  level: string
+  text: string
+  raw?: string
+}
+
+export interface LogPage {
+  lines: LogLine[]
+  next?: string
+  more?: boolean
+}
+
+export interface Resources {
+  cards_per_node?: number
+  nodes?: number
+  kind?: string
+  card_memory_bytes?: number
+  cpus_per_card?: number
+  ram_per_card_bytes?: number
+  shm_bytes?: number
+  only?: string[]
+  not?: string[]
+  time_limit_s?: number | null
+}
+
+export interface Keep {
+  last?: number
+  best?: number
+  by?: string
+}
+
+export interface CheckpointPolicy {
+  every_steps?: number | null
+  every_s?: number | null
+  every_epoch?: boolean
+  keep?: Keep
+  upload_every?: number
+}
+
+export interface OnPreempt {
+  signal?: string
+  grace_s?: number
+}
+
+export interface DataPin {
+  ref: string
+  dataset?: string
+  version?: number
+  digest?: string
+  kind?: 'file' | 'folder'
+  size_bytes?: number
+}
+
+export interface FromPin {
+  kind: 'checkpoint' | 'model'
+  ref: string
+  digest?: string
+  state?: 'all' | 'weights'
+  run_id?: string
+  step?: number
+}
+
+export interface RegisterRule {
+  model: string
+  when?: string
+  path?: string
+}
+
+export interface Stage {
+  name: string
+  run?: string
+  recipe?: string
+  suite?: string
+  needs?: string[]
+  inputs?: Record<string, string>
+  produces?: Record<string, string>
+  params?: Record<string, unknown>
+  resources?: Resources | null
+  launcher?: 'none' | 'process_per_node' | 'rank_per_card' | null
+}
+
+export interface Spec {
+  version?: number
+  project?: string
+  space?: string
+  name?: string
+  description?: string
+  tags?: string[]
+  template?: string
+  data?: Record<string, DataPin>
+  from?: FromPin | null
+  code?: string | string[]
+  environment?: string
+  seed?: number
+  determinism?: 'exact' | 'recorded'
+  params?: Record<string, unknown>
+  resources?: Resources
+  priority?: 'high' | 'idle' | 'low' | 'normal' | 'urgent'
+  env?: Record<string, string>
+  run?: string
+  recipe?: string
+  stages?: Stage[]
+  launcher?: 'none' | 'process_per_node' | 'rank_per_card'
+  checkpoint?: CheckpointPolicy
+  on_preempt?: OnPreempt
+  on_rank_loss?: 'end'
+  fencing?: 'relaxed' | 'strict'
+  orphan_limit_s?: number
+  retries?: Record<string, number>
+  register?: RegisterRule | null
+}

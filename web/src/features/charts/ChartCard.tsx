@@ -1,0 +1,86 @@
+import { ActionIcon, Modal, Tooltip } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
+import { Maximize2 } from 'lucide-react'
+import { useMemo, useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import { curve } from '@/api/queries'
+import type { KeyInfo } from '@/api/types'
+import { locale } from '@/i18n'
+import { count, number } from '@/lib/format'
+import { ErrorNote } from '@/ui/Blocks'
+import { Middle } from '@/ui/Small'
+import css from './charts.module.css'
+import { type Picture, picture } from './picture'
+import type { View } from './view'
+import { TimeSeries } from './TimeSeries'
+import { useNearby } from './nearby'
+
+interface Props {
+  run: string
+  info: KeyInfo
+  view: View
+  onZoom: (from: number, to: number) => void
+}
+
+/** One metric. Its curve is asked for, and its canvas made, only while the card is near the window. */
+export function ChartCard({ run, info, view, onZoom }: Props) {
+  const { t } = useTranslation()
+  const [box, near] = useNearby()
+  const [big, setBig] = useState(false)
+  const query = useQuery({
+    ...curve({ run, key: info.key, x: view.x, from: view.from, to: view.to, allAttempts: view.allAttempts }),
+    enabled: near || big,
+  })
+  const drawn = useMemo(
+    () => (query.data ? picture(query.data, { smoothing: view.smoothing, log: view.log }) : null),
+    [query.data, view.smoothing, view.log],
+  )
+  const unit = typeof info.definition?.unit === 'string' ? info.definition.unit : ''
+  const chart = drawn && (
+    <TimeSeries name={info.key} picture={drawn} log={view.log} x={view.x} from={view.from} to={view.to} onZoom={onZoom} />
+  )
+  return (
+    <article className={css.card} ref={box} data-chart={info.key} data-drawn={Boolean(near && drawn) || undefined}>
+      <div className={css.cardHead}>
+        <h3>
+          <Middle text={info.key} tail={14} />
+        </h3>
+        <Tooltip label={t('last_at_step', { step: number(info.last_step ?? 0) })}>
+          <span className={css.value}>
+            {number(info.last ?? 0)} {unit}
+          </span>
+        </Tooltip>
+        <ActionIcon size="sm" aria-label={t('chart_enlarge', { name: info.key })} onClick={() => setBig(true)}>
+          <Maximize2 size={13} aria-hidden />
+        </ActionIcon>
+      </div>
+      {query.error ? (
+        <div style={{ padding: 12 }}>
+          <ErrorNote error={query.error} />
+        </div>
+      ) : near && !big ? (
+        (chart ?? <div className={css.plot} />)
+      ) : (
+        <div className={css.plot} />
+      )}
+      <Notes picture={drawn} info={info} log={view.log} />
+      <Modal opened={big} onClose={() => setBig(false)} title={info.key} size="90vw" closeButtonProps={{ 'aria-label': t('close') }}>
+        <div style={{ height: '68vh', display: 'flex', flexDirection: 'column' }}>{big && chart}</div>
+        <Notes picture={drawn} info={info} log={view.log} />
+      </Modal>
+    </article>
+  )
+}
+
+/** What the picture does not show by itself: buckets, values that are not finite, values a log axis cannot hold. */
+function Notes({ picture: drawn, info, log }: { picture: Picture | null; info: KeyInfo; log: boolean }) {
+  const { t } = useTranslation()
+  return (
+    <div className={css.notes}>
+      <span className="num">{t('points_n', { count: drawn?.points ?? info.count ?? 0, shown: count(drawn?.points ?? info.count ?? 0, locale()) })}</span>
+      {drawn?.bucketed && <span>{t('bucketed', { n: drawn.x.length })}</span>}
+      {(info.non_finite ?? 0) > 0 && <span data-alarm="true">{t('non_finite', { count: info.non_finite ?? 0 })}</span>}
+      {log && (drawn?.dropped ?? 0) > 0 && <span>{t('log_dropped', { count: drawn?.dropped ?? 0 })}</span>}
+    </div>
+  )
+}

@@ -1,0 +1,82 @@
+/** From the server's series to what uPlot draws. Pure; tested without a canvas. */
+
+import type { Series } from '@/api/types'
+import { align, type Cell, finite, type Gap, type Mark, marks, positive, smooth } from '@/lib/series'
+
+export interface Line {
+  label: string
+  /** Index of its colour. */
+  pen: number
+  role: 'low' | 'high' | 'raw' | 'line'
+}
+
+export interface Picture {
+  x: number[]
+  columns: (Gap | undefined)[][]
+  lines: Line[]
+  marks: Mark[]
+  /** Values left out of a log axis. */
+  dropped: number
+  points: number
+  bucketed: boolean
+}
+
+interface Options {
+  smoothing: number
+  log: boolean
+}
+
+export function picture(series: Series[], { smoothing, log }: Options): Picture {
+  const lines: Line[] = []
+  const found: Mark[] = []
+  let dropped = 0
+  const curves = series.map((one, pen) => {
+    const x = one.x ?? []
+    const cells: Cell[] = one.mean?.length ? one.mean : (one.last ?? [])
+    const label = one.stream ?? ''
+    const raw = cells.map(finite)
+    found.push(...marks(x, one.last ?? cells), ...marks(x, one.bucketed ? (one.max ?? []) : []))
+    const smoothed = smoothing > 0 ? smooth(x, raw, smoothing, one.points ?? x.length) : raw
+    const ys: Gap[][] = []
+    if (one.bucketed) {
+      ys.push((one.min ?? []).map(finite), (one.max ?? []).map(finite))
+      lines.push({ label, pen, role: 'low' }, { label, pen, role: 'high' })
+    }
+    if (smoothing > 0) {
+      ys.push(raw)
+      lines.push({ label, pen, role: 'raw' })
+    }
+    ys.push(smoothed)
+    lines.push({ label, pen, role: 'line' })
+    if (!log) return { x, ys }
+    const kept = ys.map(positive)
+    dropped += kept.at(-1)?.dropped ?? 0
+    return { x, ys: kept.map((one) => one.y) }
+  })
+  const { x, ys } = align(curves)
+  return {
+    x,
+    columns: ys,
+    lines,
+    marks: unique(found),
+    dropped,
+    points: series.reduce((sum, one) => sum + (one.points ?? one.x?.length ?? 0), 0),
+    bucketed: series.some((one) => one.bucketed),
+  }
+}
+
+function unique(found: Mark[]): Mark[] {
+  return [...new Map(found.map((mark) => [`${mark.x} ${mark.what}`, mark])).values()]
+}
+
+/** The words of a chart for people who cannot see it. */
+export function spoken(key: string, picture: Picture, format: (value: number) => string): string {
+  const parts = picture.lines
+    .map((line, i) => ({ line, column: picture.columns[i] ?? [] }))
+    .filter(({ line }) => line.role === 'line')
+    .map(({ line, column }) => {
+      const last = column.findLast((value) => typeof value === 'number')
+      return `${line.label || key}: ${typeof last === 'number' ? format(last) : '–'}`
+    })
+  return [key, ...parts].join(', ')
+}

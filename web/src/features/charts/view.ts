@@ -1,0 +1,27 @@
+import type { RunSearch } from '@/lib/search'
+
+/** How all charts of a page are drawn; read from the address. */
+export interface View {
+  x: 'step' | 'relative' | 'wall'
+  log: boolean
+  smoothing: number
+  from: number | undefined
+  to: number | undefined
+  allAttempts: boolean
+}
+
+export function viewOf(search: RunSearch): View {
+  return {
+    x: search.x ?? 'step',
+    log: search.log === '1',
+    smoothing: Math.min(0.999, Math.max(0, finite(search.smooth) ?? 0)),
+    from: finite(search.from),
+    to: finite(search.to),
+    allAttempts: search.attempts === 'all',
+  }
+}
+
+function finite(text: string | undefined): number | undefined {
+  const value = Number(text)
+  return text !== undefined && text !== '' && Number.isFinite(value) ? value : undefined
+}

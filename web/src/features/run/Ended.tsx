@@ -1,0 +1,40 @@
+import type { CSSProperties } from 'react'
+import { useTranslation } from 'react-i18next'
+import type { RunDetail } from '@/api/types'
+import { sentence, word } from '@/i18n'
+import { plain } from '@/lib/format'
+import { tone } from '@/lib/states'
+import css from './run.module.css'
+
+/** Why a run failed, with the evidence of its last attempt: exit codes, signal, last lines. */
+export function Ended({ detail }: { detail: RunDetail }) {
+  const { t } = useTranslation()
+  const { run } = detail
+  const last = detail.attempts?.at(-1)
+  if (run.state !== 'failed' || !run.cause) return null
+  const evidence = Object.entries(last?.evidence ?? {})
+  const lines = evidence.find(([name]) => /lines|tail|stderr/.test(name))?.[1]
+  const facts = evidence.filter(([name, value]) => !/lines|tail|stderr/.test(name) && value !== null && value !== '')
+  const reason = run.reason ?? last?.reason
+  return (
+    <section className={css.callout} style={{ '--tone': `var(--tone-${tone(run.state)})` } as CSSProperties}>
+      <h2>{word('cause', run.cause)}</h2>
+      {reason && <div>{sentence(`reason.${reason.code}`, reason.params)}</div>}
+      {facts.length > 0 && (
+        <div className={css.ranks}>
+          {facts.map(([name, value]) => (
+            <span key={name}>
+              <span className="dim">{name}</span> {plain(value)}
+            </span>
+          ))}
+        </div>
+      )}
+      {lines !== undefined && (
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be reachable by keys
+        <pre className={css.pre} tabIndex={0} aria-label={t('last_lines')}>
+          {Array.isArray(lines) ? lines.map(String).join('\n') : String(lines)}
+        </pre>
+      )}
+    </section>
+  )
+}

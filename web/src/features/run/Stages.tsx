@@ -1,0 +1,35 @@
+import { useTranslation } from 'react-i18next'
+import type { StageView } from '@/api/types'
+import { Panel } from '@/ui/Blocks'
+import { Digest } from '@/ui/Small'
+import { State } from '@/ui/State'
+import { Table } from '@/ui/Table'
+
+export function Stages({ stages }: { stages: StageView[] }) {
+  const { t } = useTranslation()
+  if (stages.length === 0) return null
+  return (
+    <Panel title={t('stages')} flush>
+      <Table
+        label={t('stages')}
+        rows={stages}
+        rowKey={(stage) => stage.name}
+        columns={[
+          { id: 'name', title: t('stage'), cell: (stage) => <b style={{ fontWeight: 500 }}>{stage.name}</b> },
+          { id: 'state', title: t('col_state'), cell: (stage) => <State kind="stage_state" state={stage.state ?? 'waiting'} /> },
+          {
+            id: 'products',
+            title: t('products'),
+            cell: (stage) =>
+              Object.entries(stage.products ?? {}).map(([name, digest]) => (
+                <span key={name} style={{ display: 'inline-flex', gap: 6, marginRight: 12, alignItems: 'center' }}>
+                  {name} <Digest value={digest} />
+                </span>
+              )),
+          },
+          { id: 'attempt', title: t('attempt'), right: true, cell: (stage) => stage.attempt || '–' },
+        ]}
+      />
+    </Panel>
+  )
+}

@@ -1,0 +1,30 @@
+import type { RunDetail } from '@/api/types'
+import { Attempts } from './Attempts'
+import { Ended } from './Ended'
+import { Events } from './Events'
+import { Latest } from './Latest'
+import { Pinned } from './Pinned'
+import { Cost, Registered } from './Side'
+import { ProgressPanel } from './ProgressPanel'
+import css from './run.module.css'
+import { Stages } from './Stages'
+
+export function Summary({ detail }: { detail: RunDetail }) {
+  return (
+    <div className={css.columns}>
+      <div className={css.stack}>
+        <Ended detail={detail} />
+        <ProgressPanel run={detail.run} />
+        <Latest id={detail.run.id} summary={detail.summary ?? {}} />
+        <Stages stages={detail.stages ?? []} />
+        <Attempts detail={detail} />
+        <Events id={detail.run.id} />
+      </div>
+      <div className={css.stack}>
+        <Pinned detail={detail} />
+        <Registered detail={detail} />
+        <Cost detail={detail} />
+      </div>
+    </div>
+  )
+}

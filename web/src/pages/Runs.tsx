@@ -1,0 +1,133 @@
+import { useInfiniteQuery } from '@tanstack/react-query'
+import { useNavigate, useSearch } from '@tanstack/react-router'
+import { useCallback, useMemo, useRef, useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import { useTopic } from '@/api/news'
+import { runs as runsQuery } from '@/api/queries'
+import { Bulk } from '@/features/runs/Bulk'
+import { Columns } from '@/features/runs/Columns'
+import { askedColumns, columnOf, type RunColumn, USUAL } from '@/features/runs/runColumns'
+import { FilterBox } from '@/features/runs/FilterBox'
+import { Quick } from '@/features/runs/Quick'
+import { RunsGrid } from '@/features/runs/RunsGrid'
+import css from '@/features/runs/runs.module.css'
+import { count } from '@/lib/format'
+import { locale } from '@/i18n'
+import { useProject } from '@/lib/project'
+import type { RunsSearch } from '@/lib/search'
+import { Empty, ErrorNote, Waiting } from '@/ui/Blocks'
+import { useKeys } from '@/ui/keyboard'
+
+const STORE = 'trackbed.columns'
+
+export function Runs() {
+  const { t } = useTranslation()
+  const search = useSearch({ from: '/inside/runs' })
+  const navigate = useNavigate({ from: '/runs' })
+  const [project] = useProject()
+  const [chosen, setChosen] = useState<Set<string>>(new Set())
+  const [active, setActive] = useState(-1)
+  const box = useRef<HTMLInputElement>(null)
+  useTopic('runs')
+
+  const ids = (search.cols ?? localStorage.getItem(STORE) ?? USUAL.join(',')).split(',')
+  const key = ids.join(',')
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `key` is the list
+  const columns = useMemo(() => ids.map(columnOf).filter((one): one is RunColumn => one !== undefined), [key])
+  const order = search.sort ?? ''
+  const descending = search.up !== '1'
+  const query = useInfiniteQuery(
+    runsQuery({ filter: search.q ?? '', order, descending, project, columns: askedColumns(ids) }),
+  )
+  const runs = useMemo(() => query.data?.pages.flatMap((page) => page.runs) ?? [], [query.data])
+  const total = query.data?.pages[0]?.total ?? runs.length
+
+  const go = useCallback(
+    (change: Partial<RunsSearch>) => void navigate({ search: (was) => ({ ...was, ...change }) as RunsSearch, replace: true }),
+    [navigate],
+  )
+  const setFilter = useCallback((q: string) => go({ q }), [go])
+  const setColumns = (list: string[]) => {
+    localStorage.setItem(STORE, list.join(','))
+    go({ cols: list.join(',') })
+  }
+  const sort = (name: string) => {
+    if (name !== order) go({ sort: name, up: '' })
+    else if (descending) go({ up: '1' })
+    else go({ sort: '', up: '' })
+  }
+  const choose = useCallback((some: string[], on: boolean) => {
+    setChosen((was) => {
+      const now = new Set(was)
+      for (const id of some) on ? now.add(id) : now.delete(id)
+      return now
+    })
+  }, [])
+  const more = useCallback(() => {
+    if (query.hasNextPage && !query.isFetchingNextPage) void query.fetchNextPage()
+  }, [query])
+
+  useKeys(
+    useMemo(
+      () => ({
+        '/': () => box.current?.focus(),
+        j: () => setActive((at) => Math.min(at + 1, runs.length - 1)),
+        k: () => setActive((at) => Math.max(at - 1, 0)),
+        x: () => runs[active] && choose([runs[active].id], !chosen.has(runs[active].id)),
+        Enter: () => runs[active] && void navigate({ to: '/runs/$run', params: { run: runs[active].id } }),
+        Escape: () => setChosen(new Set()),
+      }),
+      [runs, active, chosen, choose, navigate],
+    ),
+  )
+
+  const filterError = query.error && search.q ? query.error : null
+  return (
+    <div className={css.page} data-ready={query.isFetched || undefined}>
+      <h1 className="sr-only">{t('nav_runs')}</h1>
+      <div className={css.tools}>
+        <FilterBox value={search.q ?? ''} error={filterError} onChange={setFilter} box={box} />
+        <Quick filter={search.q ?? ''} onChange={setFilter} />
+        <Columns chosen={ids} onChange={setColumns} sample={runs.slice(0, 4).map((run) => run.id)} />
+      </div>
+      {query.error && !filterError ? <div style={{ padding: 20 }}><ErrorNote error={query.error} /></div> : null}
+      {query.isPending && <Waiting />}
+      {query.data && runs.length === 0 && <Nothing filtered={Boolean(search.q)} onClear={() => setFilter('')} />}
+      {runs.length > 0 && (
+        <RunsGrid
+          runs={runs}
+          total={total}
+          columns={columns}
+          order={order}
+          descending={descending}
+          onSort={sort}
+          chosen={chosen}
+          onChoose={choose}
+          active={active}
+          onEnd={more}
+        />
+      )}
+      <div className={css.foot}>
+        <span className="num">{t('runs_total', { count: total, shown: count(total, locale()) })}</span>
+      </div>
+      <Bulk runs={runs.filter((run) => chosen.has(run.id))} onClear={() => setChosen(new Set())} />
+    </div>
+  )
+}
+
+function Nothing({ filtered, onClear }: { filtered: boolean; onClear: () => void }) {
+  const { t } = useTranslation()
+  if (filtered)
+    return (
+      <Empty title={t('runs_none_match')}>
+        <button type="button" onClick={onClear} style={{ all: 'unset', cursor: 'pointer', color: 'var(--link)' }}>
+          {t('filter_clear')}
+        </button>
+      </Empty>
+    )
+  return (
+    <Empty title={t('runs_none')} command="trackbed submit trackbed.yaml --follow">
+      {t('runs_none_how')}
+    </Empty>
+  )
+}
