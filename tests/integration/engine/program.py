@@ -2,7 +2,7 @@
 
     python program.py scenarios.json
 
-A scenario: {"name", "out", "params", "latest", "corpus", "die": [rank, step], "stop_at"}. The first rank writes
+A scenario: {"name", "out", "params", "latest", "weights", "corpus", "die": [rank, step], "stop_at"}. The first rank writes
 `<name>.json` into `out`: losses and gradient norms as hexadecimal floats by step, the outcome, lines said.
 """
 
@@ -58,6 +58,7 @@ def main() -> None:
             checkpoints=out / "checkpoints",
             scratch=out,
             latest=Path(latest) if latest else None,
+            weights=Path(scenario["weights"]) if "weights" in scenario else None,
         )
         try:
             outcome = pretrain(config, folders, host, group=group, threads=1).value

@@ -5,6 +5,7 @@ Importing torch costs seconds a rank, so there are few spawns and each does much
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -92,12 +93,20 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
         s("diverged", params={"lr": 10.0, "clip": 1e9, "warmup": 0, "weight_decay": 10.0, "steps": 200}),
         s("killed2", die=[1, 8]),
     )  # fmt: skip
+    shutil.copytree(bench.checkpoint("stopped", 7), root / "step-7")
+    damaged = root / "step-7" / "rank-00001.safetensors"
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"\x7f")
+    (root / "killed2" / "checkpoints" / ".staged-9").mkdir()  # as if killed while it saved
     bench.spawn(
         "two-again", 2,
         s("rest2", out="killed2", latest=str(bench.checkpoint("killed2", 5))),
         s("rest-stopped", out="stopped", latest=str(bench.checkpoint("stopped", 7))),
         s("half-rest", out="half-cut", latest=str(bench.checkpoint("half-cut", 6)), params=half),
         s("ended", out="ended", latest=str(bench.checkpoint("whole2", 14))),
+        s("damaged", latest=str(root / "step-7")),
+        s("from-model", weights=str(root / "whole2" / "output" / "model"), params={"steps": 1, "warmup": 1}),
+        s("from-checkpoint", weights=str(bench.checkpoint("stopped", 7)), params={"steps": 1, "warmup": 1}),
+        s("from-other", weights=str(root / "whole2" / "output" / "model"), params={"d_model": 64}),
         s("other", latest=str(bench.checkpoint("stopped", 7)), params={"lr": 0.02}),
     )  # fmt: skip
     bench.spawn(
@@ -107,7 +116,13 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
         "four", 4, s("whole4"), s("two-to-four", latest=str(bench.checkpoint("stopped", 7))), s("killed4", die=[2, 9])
     )
     bench.spawn("four-again", 4, s("rest4", out="killed4", latest=str(bench.checkpoint("killed4", 5))))
-    bench.spawn("one-again", 1, s("four-to-one", latest=str(bench.checkpoint("killed4", 5))))
+    shared = bench.checkpoint("stopped", 7)
+    bench.spawn(
+        "one-again",
+        1,
+        s("from-checkpoint1", weights=str(shared), params={"steps": 1, "warmup": 1}),
+        s("four-to-one", latest=str(bench.checkpoint("killed4", 5))),
+    )
     return bench
 
 
@@ -197,11 +212,25 @@ def test_a_checkpoint_of_other_settings_is_refused(bench: Bench) -> None:
     assert bench.seen("other")["outcome"] == "checkpoint_other_config"
 
 
+def test_a_damaged_part_is_refused_by_all_ranks(bench: Bench) -> None:
+    assert bench.seen("damaged")["outcome"] == "checkpoint_damaged"
+
+
+def test_a_training_begins_with_the_weights_of_a_model_or_of_a_checkpoint(bench: Bench) -> None:
+    ended = bench.values("whole2", "loss")[14]
+    assert abs(bench.values("from-model", "loss")[1] - ended) < 0.3
+    first = bench.values("from-checkpoint", "loss")[1]
+    assert abs(first - bench.values("whole2", "loss")[8]) < 0.5
+    assert abs(first - bench.values("from-checkpoint1", "loss")[1]) <= 1e-6
+    assert bench.seen("from-other")["outcome"] == "weights_other_shape"
+
+
 def test_a_loss_that_is_no_number_ends_the_training_on_all_ranks(bench: Bench) -> None:
     assert bench.seen("diverged")["outcome"] == "loss_not_finite"
 
 
 def test_two_checkpoints_stay_on_the_disk_and_nothing_half(bench: Bench) -> None:
+    assert not list((bench.root / "killed2" / "checkpoints").glob(".staged-*"))
     left = sorted(path.name for path in (bench.root / "whole2" / "checkpoints").iterdir())
     assert left == ["step-10", "step-14"]
     parts = sorted(path.name for path in bench.checkpoint("whole2", 14).iterdir())

@@ -4,15 +4,17 @@ A rank reads the rows that it holds now from the parts in which they lie. With t
 part, whole; so the exact resume and the resharding one are the same code.
 """
 
+from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from trackbed.base.errors import Conflict, Damaged
+from trackbed.base.errors import BadInput, Conflict, Damaged, TrackbedError
 from trackbed.engine.checkpoint.cursor import LoopState
 from trackbed.engine.checkpoint.state import (
     GENERATOR,
@@ -29,9 +31,9 @@ from trackbed.formats import checkpoint as form
 
 
 def restore(folder: Path, trained: Trained, identity: Identity, *, group: Group) -> tuple[LoopState, bool]:
-    """Fill the model and the optimizer; return where the loop stands, and whether the layout is the same.
+    """Fill the model and the optimizer; return where the loop stands, and whether the layout is the same. A collective.
 
-    Raises:
+    Raises, on all ranks alike:
         Damaged: `checkpoint_damaged`, before anything is used of a part whose digest does not match.
         Conflict: `checkpoint_other_config`, it continues another run of numbers.
     """
@@ -39,12 +41,12 @@ def restore(folder: Path, trained: Trained, identity: Identity, *, group: Group)
     if manifest.config != identity.config_digest:
         raise Conflict("checkpoint_other_config", step=manifest.step, fields=_differing(manifest, identity))
     same_ranks = manifest.world_size == group.ranks.world_size
+    rank = group.ranks.rank
     with ExitStack() as opened:
-        parts = _open_parts(folder, manifest, group, opened, only_own=same_ranks)
-        for name, target in local_tensors(trained).items():
-            _fill(target, name, _rows(trained.model, name), parts, manifest=manifest, group=group)
+        source = _together(group, folder, lambda: _open_parts(folder, manifest, opened, rank if same_ranks else None))
+        _fill_all(local_tensors(trained), _rows_by_name(trained.model), source, group)
         if same_ranks:
-            restore_generator(parts[group.ranks.rank].get_tensor(GENERATOR))
+            restore_generator(source.parts[rank].get_tensor(GENERATOR))
     set_step_counts(trained, manifest.step)
     state = LoopState(
         step=manifest.step, consumed=int(manifest.state["consumed"]), tokens=int(manifest.state.get("tokens", 0))
@@ -52,63 +54,95 @@ def restore(folder: Path, trained: Trained, identity: Identity, *, group: Group)
     return state, manifest.layout == identity.layout
 
 
-def load_weights(source: Path, model: nn.Module, *, group: Group) -> None:
-    """Fill only the parameters, from a checkpoint folder or from a folder with a whole `model.safetensors`.
+def load_weights(folder: Path, model: nn.Module, *, group: Group) -> None:
+    """Fill only the parameters, from a checkpoint folder or from a folder with a whole `model.safetensors`. A collective.
 
-    Raises:
-        Damaged: `checkpoint_damaged`, a parameter is missing or has another shape.
+    Raises, on all ranks alike:
+        Damaged: `checkpoint_damaged`.
+        BadInput: `weights_other_shape`, the model there is another one.
     """
-    rows = {name: weight.shape[0] for name, weight in model.named_parameters()}
     with ExitStack() as opened:
-        if (source / form.MANIFEST).is_file():
-            manifest = form.read(source)
-            parts = _open_parts(source, manifest, group, opened, only_own=False)
-            prefix = MODEL
-        else:
-            manifest = None
-            parts = {0: opened.enter_context(_open(source / "model.safetensors"))}
-            prefix = ""
-        for name, target in local_parameters(model).items():
-            _fill(target, prefix + name, rows[name], parts, manifest=manifest, group=group)
+        source = _together(group, folder, lambda: _open_weights(folder, opened))
+        targets = {MODEL + name: target for name, target in local_parameters(model).items()}
+        _fill_all(targets, _rows_by_name(model), source, group)
 
 
-def _open_parts(
-    folder: Path, manifest: form.Manifest, group: Group, opened: ExitStack, *, only_own: bool
-) -> dict[int, Any]:
-    wanted = [part for part in manifest.parts if not only_own or part.rank == group.ranks.rank]
-    return {part.rank: opened.enter_context(_open(form.verify_part(folder, part))) for part in wanted}
+@dataclass(frozen=True)
+class _Source:
+    """Open parts by the rank that wrote them, out of `world_size`; `prefix` is what a parameter's name begins with."""
+
+    parts: dict[int, Any]
+    world_size: int
+    prefix: str = MODEL
+
+
+def _open_parts(folder: Path, manifest: form.Manifest, opened: ExitStack, only: int | None) -> _Source:
+    wanted = [part for part in manifest.parts if only is None or part.rank == only]
+    parts = {part.rank: opened.enter_context(_open(form.verify_part(folder, part))) for part in wanted}
+    return _Source(parts, manifest.world_size)
+
+
+def _open_weights(folder: Path, opened: ExitStack) -> _Source:
+    if (folder / form.MANIFEST).is_file():
+        return _open_parts(folder, form.read(folder), opened, None)
+    path = folder / "model.safetensors"
+    if not path.is_file():
+        raise Damaged("checkpoint_damaged", where=str(folder), what=f"neither {form.MANIFEST} nor {path.name}")
+    return _Source({0: opened.enter_context(_open(path))}, world_size=1, prefix="")
 
 
 def _open(path: Path) -> Any:
-    return safe_open(path, framework="pt")
+    try:
+        return safe_open(path, framework="pt")
+    except SafetensorError as fault:
+        raise Damaged("checkpoint_damaged", where=str(path), what=str(fault)) from fault
 
 
-def _rows(model: nn.Module, name: str) -> int:
-    return model.get_parameter(name.split(".", 1)[1]).shape[0]
+def _together(group: Group, folder: Path, check: Callable[[], _Source]) -> _Source:
+    """Return what the check gives, or raise on all ranks when it failed on one: nobody waits for a rank that left."""
+    fault: TrackbedError | None = None
+    found: _Source | None = None
+    try:
+        found = check()
+    except TrackbedError as caught:
+        fault = caught
+    failed = group.sums([0.0 if fault is None else 1.0])[0]
+    if fault is not None:
+        raise fault
+    if failed or found is None:
+        raise Damaged(
+            "checkpoint_damaged", where=str(folder), what=f"{failed:.0f} other ranks could not read their part"
+        )
+    return found
 
 
-def _fill(
-    target: Tensor, name: str, rows: int, parts: dict[int, Any], *, manifest: form.Manifest | None, group: Group
-) -> None:
-    """Copy the rows of this rank out of the parts that hold them; `manifest` None means one part with all rows."""
-    mine = rows_of(rows, rank=group.ranks.rank, world_size=group.ranks.world_size)
-    filled = 0
-    for rank, part in parts.items():
-        theirs = range(rows) if manifest is None else rows_of(rows, rank=rank, world_size=manifest.world_size)
-        begin, end = max(mine.start, theirs.start), min(mine.stop, theirs.stop)
-        if begin >= end:
-            continue
-        try:
-            taken: Tensor = part.get_slice(name)[begin - theirs.start : end - theirs.start]
-        except Exception as fault:  # safetensors has one class for every fault
-            raise Damaged("checkpoint_damaged", where=name, what=str(fault)) from fault
-        if taken.shape[1:] != target.shape[1:] or taken.shape[0] != end - begin:
-            raise Damaged("checkpoint_damaged", where=name, what=f"shape {tuple(taken.shape)}")
+def _rows_by_name(model: nn.Module) -> dict[str, int]:
+    return {name: weight.shape[0] for name, weight in model.named_parameters()}
+
+
+def _fill_all(targets: dict[str, Tensor], rows: dict[str, int], source: _Source, group: Group) -> None:
+    """Copy into every target (named `<kind>.<parameter>`) the rows that this rank holds of it."""
+    for name, target in targets.items():
+        parameter = name.split(".", 1)[1]
+        mine = rows_of(rows[parameter], rank=group.ranks.rank, world_size=group.ranks.world_size)
+        wanted = source.prefix + parameter if name.startswith(MODEL) else name
+        for rank, part in source.parts.items():
+            theirs = rows_of(rows[parameter], rank=rank, world_size=source.world_size)
+            _copy_rows(part, wanted, theirs, target, mine)
+
+
+def _copy_rows(part: Any, name: str, theirs: range, target: Tensor, mine: range) -> None:
+    """Copy the rows that a part and a target have in common; check the part's shape even if there are none."""
+    if name not in part.keys():  # noqa: SIM118 - a file, not a mapping
+        raise BadInput("weights_other_shape", name=name, theirs="none", ours=(len(mine), *target.shape[1:]))
+    rows = part.get_slice(name)
+    expected = [len(theirs), *target.shape[1:]]
+    if rows.get_shape() != expected:
+        raise BadInput("weights_other_shape", name=name, theirs=tuple(rows.get_shape()), ours=tuple(expected))
+    begin, end = max(mine.start, theirs.start), min(mine.stop, theirs.stop)
+    if begin < end:
         with torch.no_grad():
-            target[begin - mine.start : end - mine.start].copy_(taken)
-        filled += end - begin
-    if filled != len(mine):
-        raise Damaged("checkpoint_damaged", where=name, what=f"{len(mine) - filled} rows are in no part")
+            target[begin - mine.start : end - mine.start].copy_(rows[begin - theirs.start : end - theirs.start])
 
 
 def _differing(manifest: form.Manifest, identity: Identity) -> str:
