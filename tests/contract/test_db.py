@@ -259,7 +259,7 @@ def test_coroutines_write_and_read_without_holding_the_loop(db: Database) -> Non
 
     value, ticks = asyncio.run(story())
     assert value == 5
-    assert ticks > 20
+    assert ticks > 3
 
 
 def test_upsert_ignores_or_updates_by_key(db: Database) -> None:
@@ -378,3 +378,12 @@ def test_an_address_that_is_no_database_of_ours_is_refused_without_its_password(
     with pytest.raises(BadInput) as refused:
         Database.open("mysql://me:secret@h/x", clock=FakeClock())
     assert "secret" not in str(refused.value)
+
+
+def test_a_server_that_is_away_is_said_in_reads_and_writes() -> None:
+    db = Database.open("postgresql://nobody@127.0.0.1:1/none", clock=FakeClock())
+    for work in (lambda: db.read(count), lambda: db.write(put("a"), actor=WHO)):
+        with pytest.raises(Unavailable) as refused:
+            work()
+        assert refused.value.code == "database_away"
+    db.close()

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Engine, Row, select, update
 from sqlalchemy.engine import make_url
+from sqlalchemy.exc import DBAPIError
 
 from trackbed.base.clock import Clock
 from trackbed.base.errors import BadInput, Conflict
@@ -38,6 +39,7 @@ class Database:
         self._writer: Writer
         self._journal: JournalOrder
         self._release: Callable[[], None] = lambda: None
+        self._translate: Callable[[DBAPIError], BaseException]
         self.waits: dict[str, Waits]
         self.commits: Waits
 
@@ -57,6 +59,7 @@ class Database:
         parts = opened(url, clock=clock, on_commit=database._committed, on_fatal=database._failed)
         database._readers, database._writer, database._journal = parts.readers, parts.writer, parts.journal
         database.waits, database.commits, database._release = parts.waits, parts.commits, parts.release
+        database._translate = parts.translate
         return database
 
     def prepare(self) -> None:
@@ -100,8 +103,11 @@ class Database:
 
     def read(self, fn: Callable[[ReadTx], T]) -> T:
         """Return what `fn` found in one snapshot; it sees every write that was answered before."""
-        with self._readers.connect() as connection, connection.begin():
-            return fn(ReadTx(connection, now_us=self._clock.now_us()))
+        try:
+            with self._readers.connect() as connection, connection.begin():
+                return fn(ReadTx(connection, now_us=self._clock.now_us()))
+        except DBAPIError as error:
+            raise self._translate(error) from error
 
     async def aread(self, fn: Callable[[ReadTx], T]) -> T:
         """As `read`, on a reader thread."""

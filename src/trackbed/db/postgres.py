@@ -4,7 +4,7 @@ SQLite's lane is serial by nature; SERIALIZABLE gives rooms the same promise her
 the advisory lock of those that clash, so a hot row costs a queue and not a storm.
 
 A journal id is (transaction number + base) × 2¹⁶ + n. A reader stops below the oldest transaction that is still open,
-so nothing can appear behind its cursor (docs/decisions/0102-journal-order.md).
+so nothing can appear behind its cursor (docs/decisions/0021-journal-order.md).
 """
 
 import random
@@ -16,7 +16,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Engine, create_engine, func, select, text, update
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, OperationalError
 
 from trackbed.base.clock import Clock
 from trackbed.base.errors import Internal, StorageFull, TooLarge, Unavailable
@@ -41,7 +41,7 @@ def open_parts(url: str, *, clock: Clock, on_commit: Callable[[], None], on_fata
     readers = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
     journal = Journal()
     pool = Pool(engine, journal, clock=clock, on_commit=on_commit)
-    return Parts(readers, pool, journal, pool.waits, pool.commits, engine.dispose)
+    return Parts(readers, pool, journal, pool.waits, pool.commits, engine.dispose, translated)
 
 
 class Journal:
@@ -153,6 +153,7 @@ def translated(error: DBAPIError) -> Exception:
     state = getattr(error.orig, "sqlstate", None) or ""
     if state == "53100":
         return StorageFull("database_full")
-    if error.connection_invalidated or state.startswith(("08", "57P")):
+    lost = isinstance(error, OperationalError) and not state  # psycopg names no state where it could not connect
+    if lost or error.connection_invalidated or state.startswith(("08", "57P")):
         return Unavailable("database_away")
     return error

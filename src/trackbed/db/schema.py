@@ -17,7 +17,7 @@ def _eight_bytes(*_: Any, **__: Any) -> str:
 
 
 # The journal. `id` is the position that cursors hold: it grows in the order in which transactions become visible to a
-# reader of `Database.events` (docs/decisions/0102-journal-order.md).
+# reader of `Database.events` (docs/decisions/0021-journal-order.md).
 event = Table(
     "event",
     metadata,

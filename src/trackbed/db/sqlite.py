@@ -15,6 +15,7 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -27,7 +28,7 @@ from sqlalchemy.pool import QueuePool, StaticPool
 
 from trackbed.base import faults
 from trackbed.base.clock import Clock
-from trackbed.base.errors import Conflict, Internal, StorageFull, TrackbedError, Unavailable
+from trackbed.base.errors import BadInput, Conflict, Internal, StorageFull, TrackbedError, Unavailable
 from trackbed.db.schema import event as event_table
 from trackbed.db.tx import ReadTx, Tx
 from trackbed.db.writer import Job, Parts, Waits, log, run_hooks
@@ -36,6 +37,7 @@ FIXED = (3, 51, 3)  # the first SQLite without the WAL-reset fault
 GROUP = 256  # functions that share a commit
 BULK_SLICE_S = 0.05  # bulk work in one commit, so that control waits no longer than this
 _READERS = 8
+NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "afs"})
 
 
 def driver() -> ModuleType:
@@ -76,16 +78,35 @@ def open_parts(url: str, *, clock: Clock, on_commit: Callable[[], None], on_fata
 
     Raises:
         Conflict: `database_in_use`.
+        BadInput: `database_on_network`.
     """
     path = Path(make_url(url).database or "").absolute()
     path.parent.mkdir(parents=True, exist_ok=True)
+    refuse_network(path.parent.resolve())
     descriptor = lock_file(path)
     try:
         lane = Lane(writer_engine(path), clock=clock, on_commit=on_commit, on_fatal=on_fatal)
     except BaseException:
         os.close(descriptor)
         raise
-    return Parts(reader_engine(path), lane, Journal(), lane.waits, lane.commits, lambda: os.close(descriptor))
+    release = partial(os.close, descriptor)
+    return Parts(reader_engine(path), lane, Journal(), lane.waits, lane.commits, release, _translated)
+
+
+def refuse_network(path: Path) -> None:
+    """Raise where the file would lie on a network file system, whose locks and syncs cannot be relied on.
+
+    Raises:
+        BadInput: `database_on_network`.
+    """
+    best, kind = Path("/"), ""
+    for line in Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace").splitlines():
+        _, mount, found, *_ = line.split(" ")
+        place = Path(mount.replace("\\040", " "))
+        if path.is_relative_to(place) and len(place.parts) >= len(best.parts):
+            best, kind = place, found
+    if kind in NETWORK:
+        raise BadInput("database_on_network", path=str(path), kind=kind)
 
 
 class Journal:

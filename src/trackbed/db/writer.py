@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
 from sqlalchemy import ColumnElement, Engine
+from sqlalchemy.exc import DBAPIError
 
 from trackbed.db.tx import ReadTx, Tx
 from trackbed.domain.scope import Actor
@@ -82,6 +83,7 @@ class Parts(NamedTuple):
     waits: dict[str, Waits]
     commits: Waits
     release: Callable[[], None]
+    translate: Callable[[DBAPIError], BaseException]  # names what the driver said, where we know it
 
 
 def run_hooks(hooks: list[Callable[[], None]]) -> None:

@@ -12,6 +12,7 @@ import socket
 import sys
 import threading
 from collections.abc import Generator, Iterator
+from logging import Logger, getLogger
 from types import FrameType
 from typing import Any, Protocol
 
@@ -192,6 +193,15 @@ class _Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
+def hush(ours: Logger | None) -> None:
+    """Send what libraries log through our own sink, which masks secrets; warnings and worse only."""
+    for name in ("uvicorn", "uvicorn.error", "asyncio", "sqlalchemy", "litestar", "psycopg"):
+        logger = getLogger(name)
+        logger.handlers[:] = ours.handlers if ours else []
+        logger.setLevel("WARNING")
+        logger.propagate = False
+
+
 def serve(settings: Settings) -> None:
     """Run the server in the foreground until SIGINT or SIGTERM.
 
@@ -200,7 +210,7 @@ def serve(settings: Settings) -> None:
         Internal: `database_failed`, when a commit could not be made durable; start again after looking at the disk.
     """
     os.umask(0o077)
-    logging.setup("server", level=settings.log_level)
+    hush(logging.setup("server", level=settings.log_level).parent)
     app = open_app(settings)
     try:
         with listen(settings.host, settings.port) as sock:
