@@ -1,0 +1,58 @@
+"""`trackbed runs [FILTER]`: the table of runs."""
+
+from typing import Annotated
+
+import typer
+
+from trackbed.cli import output
+from trackbed.cli.context import client, say
+from trackbed.wire.runs import RunView
+
+
+def runs(
+    filter: Annotated[str, typer.Argument(metavar="[FILTER]", help=say("cli.opt.filter"), show_default=False)] = "",
+    project: Annotated[
+        str, typer.Option("--project", "-p", metavar="NAME", help=say("cli.opt.project"), show_default=False)
+    ] = "",
+    columns: Annotated[
+        str, typer.Option("--columns", "-c", metavar="A,B", help=say("cli.opt.columns"), show_default=False)
+    ] = "",
+    order_by: Annotated[
+        str, typer.Option("--order-by", metavar="FIELD", help=say("cli.opt.order_by"), show_default=False)
+    ] = "",
+    ascending: Annotated[bool, typer.Option("--ascending", help=say("cli.opt.ascending"))] = False,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, metavar="N", help=say("cli.opt.limit"))] = 30,
+) -> None:
+    asked = [name.strip() for name in columns.split(",") if name.strip()]
+    with client() as api:
+        found = api.runs(
+            filter, project=project, columns=asked, order_by=order_by, descending=not ascending, limit=limit
+        )
+    if output.emit_json(found):
+        return
+    head = [say(f"cli.word.{name}") for name in ("run", "name", "state", "cards", "progress", "age", "owner")]
+    output.table(
+        [*head, *asked],
+        [[*row(view), *(_value(view, name) for name in asked)] for view in found],
+        empty=say("cli.no_runs"),
+    )
+
+
+def row(view: RunView) -> list[str]:
+    return [
+        view.ref, view.name, output.state(view.state) + (f" ({output.state(view.cause, 'cause')})" if view.state == "failed" and view.cause else ""),
+        str(view.cards) if not view.outside else "-", progress(view), output.ago(view.created_us), view.owner,
+    ]  # fmt: skip
+
+
+def progress(view: RunView) -> str:
+    if view.progress is None or not view.progress.step:
+        return ""
+    total = f"/{view.progress.steps_total}" if view.progress.steps_total else ""
+    return f"{view.progress.step}{total}"
+
+
+def _value(view: RunView, name: str) -> str:
+    if name.startswith("params."):
+        return str(view.params.get(name.removeprefix("params."), ""))
+    return output.number(view.metrics.get(name))

@@ -1,0 +1,116 @@
+"""`trackbed show RUN`: what is on the record of a run."""
+
+from trackbed.base.units import format_duration, format_size
+from trackbed.cli import output
+from trackbed.cli.context import client, say, word
+from trackbed.cli.options import Run
+from trackbed.cli.runs import progress
+from trackbed.wire.runs import AttemptView, Reason, RunDetail
+
+
+def show(run: Run) -> None:
+    with client() as api:
+        detail = api.run(run)
+        keys = [] if not detail.metric_keys else api.keys(detail.run.id, limit=20)
+    if output.emit_json(detail):
+        return
+    view, spec = detail.run, detail.spec
+    output.line(output.bold(f"{view.ref}  {view.name}".strip()) + f"  {output.state(view.state)}")
+    output.facts([
+        (say("cli.word.why"), reason_text(view.reason)),
+        (say("cli.word.description"), view.description),
+        (say("cli.word.board"), f"{api.url}/runs/{view.id}"),
+        (say("cli.word.owner"), view.owner),
+        (say("cli.word.created"), output.when(view.created_us)),
+        (say("cli.word.lasted"), _lasted(detail)),
+        (say("cli.word.progress"), progress(view)),
+        (say("cli.word.cards"), "" if view.outside else view.cards),
+        (say("cli.word.card_time"), format_duration(view.card_seconds) if view.card_seconds else ""),
+        (say("cli.word.program"), spec.run.strip() or spec.recipe or " → ".join(stage.name for stage in spec.stages)),
+        (say("cli.word.data"), ", ".join(f"{name}: {pin.dataset or pin.ref}{f'@{pin.version}' if pin.version else ''} {short(pin.digest)}" for name, pin in spec.data.items())),
+        (say("cli.word.code"), code_text(detail)),
+        (say("cli.word.environment"), environment_text(detail)),
+        (say("cli.word.seed"), spec.seed),
+        (say("cli.word.params"), ", ".join(f"{name}={value}" for name, value in list(spec.params.items())[:20])),
+        (say("cli.word.tags"), ", ".join(view.tags)),
+        (say("cli.word.models"), ", ".join(detail.models)),
+        (say("cli.word.reproduces"), detail.reproduces),
+        (say("cli.word.not_exact"), ", ".join(detail.nondeterminism)),
+    ])  # fmt: skip
+    _attempts(detail.attempts)
+    if keys:
+        output.line()
+        head = [say(f"cli.word.{name}") for name in ("metric", "first", "last", "least", "greatest", "points")]
+        output.table(
+            head, [[k.key, *(output.number(v) for v in (k.first, k.last, k.min, k.max)), k.count] for k in keys]
+        )
+    if detail.checkpoints:
+        output.line()
+        head = [say(f"cli.word.{name}") for name in ("checkpoint", "step", "state", "size", "digest")]
+        rows = [
+            [c.name, c.step, word(f"checkpoint_state.{c.state}", c.state), format_size(c.size_bytes), short(c.digest)]
+            for c in detail.checkpoints
+        ]
+        output.table(head, rows)
+    if detail.artifacts:
+        output.line()
+        output.table([say(f"cli.word.{name}") for name in ("artifact", "kind", "size")],
+                     [[a.path, word(f"artifact_kind.{a.kind}", a.kind), format_size(a.size_bytes)] for a in detail.artifacts])  # fmt: skip
+
+
+def reason_text(reason: Reason | None) -> str:
+    return "" if reason is None else say(f"reason.{reason.code}", **reason.params)
+
+
+def short(digest: str) -> str:
+    """`b3:0123456789abcdef…` → `b3:0123456789ab`."""
+    return digest[:15]
+
+
+def code_text(detail: RunDetail) -> str:
+    tree = detail.tree
+    if tree is None:
+        return ""
+    commit = f"{tree.commit[:10]} {tree.branch}".strip()
+    dirty = say("cli.dirty", count=tree.dirty) if tree.dirty else ""
+    return "  ".join(part for part in (short(tree.digest), commit, dirty) if part)
+
+
+def environment_text(detail: RunDetail) -> str:
+    found = detail.environment
+    return (
+        ""
+        if found is None
+        else f"{short(found.digest)}  {found.python} {found.platform}, {say('cli.packages', count=len(found.packages))}"
+    )
+
+
+def _lasted(detail: RunDetail) -> str:
+    view = detail.run
+    if not view.started_us:
+        return ""
+    if view.ended_us:
+        return format_duration((view.ended_us - view.started_us) / 1e6)
+    return output.ago(view.started_us)
+
+
+def _attempts(attempts: list[AttemptView]) -> None:
+    if not attempts:
+        return
+    output.line()
+    head = [
+        say(f"cli.word.{name}")
+        for name in ("attempt", "stage", "state", "cause", "lasted", "from_step", "lost_steps", "where")
+    ]
+    output.table(head, [
+        [
+            one.number, one.stage, word(f"attempt_state.{one.state}", one.state), word(f"cause.{one.cause}", one.cause),
+            format_duration(((one.ended_us or one.contact_us) - one.started_us) / 1e6) if one.started_us and (one.ended_us or one.contact_us) else "",
+            "" if one.resumed_from_step is None else one.resumed_from_step, one.lost_steps or "",
+            ", ".join(f"{place.get('node')}:{','.join(map(str, place.get('cards') or []))}" for place in one.placement),
+        ]
+        for one in attempts
+    ])  # fmt: skip
+    for one in attempts:
+        if one.reason is not None and one.cause not in ("", "done"):
+            output.line(f"  {one.number}: {reason_text(one.reason)}")

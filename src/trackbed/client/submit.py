@@ -1,0 +1,109 @@
+"""Submitting: read the spec, ask the server what it thinks of it, capture, push what is missing, submit.
+
+The server is asked first (a dry run), so that a missing dataset is told together with a misspelt field, before anything
+is sent, and nothing is left behind.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from trackbed.base.entropy import new_id
+from trackbed.base.errors import Fault, TrackbedError
+from trackbed.client.connection import Connection
+from trackbed.client.push import Progress, push
+from trackbed.sources.capture import Capture, capture
+from trackbed.sources.environment import record_current
+from trackbed.wire.runs import EnvironmentRecord, SubmitReply, SubmitRequest
+from trackbed.wire.spec import Spec
+from trackbed.workflow import spec as specs
+from trackbed.workflow.spec import Loaded
+
+
+@dataclass
+class Prepared:
+    """A spec that was read, and the folder whose working tree goes with it. Nothing is captured yet."""
+
+    loaded: Loaded
+    folder: Path
+    allow: tuple[str, ...] = ()
+    _captured: Capture | None = field(default=None, repr=False)
+
+    def send(
+        self, connection: Connection, *, dry_run: bool = False, on_progress: Progress | None = None
+    ) -> SubmitReply:
+        """Submit.
+
+        Raises:
+            BadInput: `spec_wrong` with every fault, the server's included; `sources_capture_refused`.
+        """
+        self._ask_first(connection)
+        captured = self.capture()
+        environment = self._environment()
+        if not dry_run:
+            push(connection, captured.scan, on_progress=on_progress)
+        request = SubmitRequest(spec=self.loaded.spec, tree=captured.facts, environment=environment, dry_run=dry_run)
+        reply = connection.post("/api/v1/runs", SubmitReply, request, key="" if dry_run else new_id("idm"))
+        reply.warnings = [*self.loaded.warnings, *reply.warnings]
+        return reply
+
+    def capture(self) -> Capture:
+        """Return the working tree as it is now; the second call returns what the first found."""
+        if self._captured is None:
+            self._captured = capture(self.folder, allow=self.allow)
+        return self._captured
+
+    def _environment(self) -> EnvironmentRecord:
+        return record_current()
+
+    def _ask_first(self, connection: Connection) -> None:
+        """Raise what is wrong with the spec, here and in the eyes of the server, all at once."""
+        faults = list(self.loaded.faults)
+        request = SubmitRequest(spec=self.loaded.spec, dry_run=True)
+        try:
+            connection.post("/api/v1/runs", SubmitReply, request)
+        except TrackbedError as error:
+            told = [fault for fault in error.faults if not _known(fault, faults)]
+            if not faults and not told:
+                raise
+            faults += [self.loaded.placed(fault) for fault in told]
+        if faults:
+            raise specs.wrong(faults)
+
+
+def _known(fault: Fault, faults: Iterable[Fault]) -> bool:
+    """Whether the server only repeats, or draws from a field that is at fault here, what is told already."""
+    top = fault.field.partition(".")[0].partition("[")[0]
+    for one in faults:
+        here = one.field.partition(".")[0].partition("[")[0]
+        if (
+            fault.field == one.field
+            or (not fault.field and not here)
+            or (fault.code.startswith("spec_kind") and here in ("run", "recipe", "stages"))
+        ):
+            return True
+        if fault.code == "spec_param_undefined" and here == "params" and top in ("run", "stages"):
+            return True
+    return False
+
+
+def prepare(
+    source: Path | str | dict[str, Any] | Spec, sets: Sequence[str] = (), *, folder: Path | None = None, allow: Sequence[str] = ()
+) -> Prepared:  # fmt: skip
+    """Read a spec: a file (Path, or text without a line break), YAML text, a dict in the form of the file, or a Spec.
+
+    `code` in it is relative to the file, else to the present folder; `folder` overrides both.
+    """
+    base = Path()
+    if isinstance(source, Spec):
+        loaded = Loaded(source, specs.check(source))
+    elif isinstance(source, dict):
+        loaded = specs.from_values(source, sets)
+    elif isinstance(source, str) and "\n" in source:
+        loaded = specs.read(source, sets)
+    else:
+        base = Path(source).parent
+        loaded = specs.read(Path(source), sets)
+    code = loaded.spec.code if isinstance(loaded.spec.code, str) else "."
+    return Prepared(loaded, folder or base / code, tuple(allow))
