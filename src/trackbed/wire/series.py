@@ -36,6 +36,7 @@ class SeriesQuery(msgspec.Struct, kw_only=True, omit_defaults=True):
     to: float | None = None
     buckets: int = 1500
     all_attempts: bool = False
+    streams: bool = False  # curves of every rank, not only of the lowest
 
 
 class Series(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -52,6 +53,7 @@ class Series(msgspec.Struct, kw_only=True, omit_defaults=True):
     count: list[int] = []
     points: int = 0  # in the range before bucketing
     bucketed: bool = False
+    non_finite: list[int] = []  # of each bucket, NaN and ±inf; shorter than `x` where the rest has none
 
 
 class SeriesReply(msgspec.Struct, kw_only=True, omit_defaults=True):

@@ -1,0 +1,79 @@
+"""Frames in: the only way for points, lines, params and tags of ranks and outside runs."""
+
+import asyncio
+from typing import Any
+
+from litestar import Request, post
+
+from trackbed.base.errors import BadInput
+from trackbed.base.ids import FileDigest
+from trackbed.db import ReadTx, Tx
+from trackbed.domain.scope import ActorKind, Permission, Scope
+from trackbed.server.app import App
+from trackbed.server.flows import outside
+from trackbed.tracking import runs, runs_attempts
+from trackbed.tracking.ingest import Ingested, Prepared, ingest, prepare
+from trackbed.tracking.metrics_state import word
+from trackbed.wire.series import FramesReceipt
+
+MOST_BYTES = 80 * 2**20  # a batch of the sender is at most 1 MiB, or one frame of at most 64 MiB
+LAST_VALUES = 100  # metrics whose last value goes out with the news; a page reads the others
+
+
+@post(
+    "/api/v1/runs/{run:str}/frames",
+    opt={"permission": Permission.WRITE, "attempt": True},
+    status_code=200,
+    request_max_body_size=MOST_BYTES,
+)
+async def frames(request: Request[Any, Any, Any], trackbed_app: App, who: Scope, run: str) -> FramesReceipt:
+    """Keep frames that are new, and answer when they are durable, item by item with a count."""
+    app = trackbed_app
+    row, attempt = await app.db.aread(lambda tx: _of(tx, who, run))
+    body = await request.body()
+    prepared = await asyncio.to_thread(prepare, body)
+    if not prepared.batch.items:
+        raise BadInput("frames_none", bytes=len(body))
+    digests = [FileDigest(digest) for digest in prepared.digests]
+    missing = frozenset(await asyncio.to_thread(app.store.missing, digests)) if digests else frozenset[str]()
+
+    def work(tx: Tx) -> Ingested:
+        return _keep(tx, row.id, prepared, attempt=attempt, missing=missing)
+
+    done = await app.db.awrite(work, actor=who.actor, lane="bulk")
+    _tell(app, row, done)
+    return done.receipt
+
+
+def _of(tx: ReadTx, who: Scope, ref: str) -> tuple[runs.RunRow, int | None]:
+    """Return the run and, for an attempt, the number that its frames must carry."""
+    row = runs.resolve(tx, who, ref)
+    outside.may_write(who, row)
+    if who.actor.kind is ActorKind.ATTEMPT:
+        return row, runs_attempts.get(tx, who.actor.id).number
+    return row, None
+
+
+def _keep(tx: Tx, run_id: str, prepared: Prepared, *, attempt: int | None, missing: frozenset[str]) -> Ingested:
+    row = outside.heard(tx, runs.get(tx, run_id))
+    done = ingest(tx, row, prepared, attempt=attempt, missing=missing)
+    if done.finish is not None and attempt is None:
+        said = done.finish
+        outside.finish(tx, runs.get(tx, run_id), said["status"], exit_code=said["exit_code"], reason=said["reason"])
+    return done
+
+
+def _tell(app: App, row: runs.RunRow, done: Ingested) -> None:
+    """Tell open pages that there is more to see; what they missed they read by cursor."""
+    receipt = done.receipt
+    if not receipt.frames:
+        return
+    data: dict[str, Any] = {"run_id": row.id, "kind": "data", "points": receipt.points, "lines": receipt.lines}
+    if done.step is not None:
+        data["step"] = done.step
+    data["last"] = {key: word(value) for key, value in list(done.last.items())[:LAST_VALUES]}
+    app.publisher.publish(f"run:{row.id}", data, space_id=row.space_id)
+    app.publisher.publish("runs", data, space_id=row.space_id)
+
+
+routes: list[Any] = [frames]
