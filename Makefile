@@ -1,0 +1,62 @@
+# make quickstart   everything from nothing to a trained, registered model and the board
+# make test         the tests of every day, at most 15 minutes; make test-full: all, resumable
+#
+# Variables: PYTHON (python3), VENV (.venv), TORCH_INDEX (index to take torch from; default: the CPU wheel where no
+# accelerator is found), TRACKBED_HOME (~/.trackbed), TRACKBED_WEB (skip | system), ARGS (options of quickstart), T (tests).
+# pip's own settings (pip.conf, PIP_INDEX_URL, …) are honoured.
+
+PYTHON ?= python3
+VENV ?= .venv
+export VENV TORCH_INDEX
+BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest -q
+FAST := not slow and not gpu and not multi_gpu
+
+.PHONY: quickstart install dev check format test test-full web clean help verify-gpu schema
+
+help:
+	@sed -n '1,9s/^# \{0,1\}//p' Makefile
+
+quickstart: install
+	@$(BIN)/trackbed quickstart $(ARGS)
+
+install:
+	@$(PYTHON) scripts/install.py quickstart
+
+dev:
+	@$(PYTHON) scripts/install.py dev
+
+format: dev
+	$(BIN)/ruff format src tests scripts
+	$(BIN)/ruff check --fix src tests scripts
+
+check: dev
+	$(BIN)/ruff format --check src tests scripts
+	$(BIN)/ruff check src tests scripts
+	$(BIN)/lint-imports
+	$(BIN)/pyright
+	$(PYTEST) tests/unit tests/architecture tests/docs -m "$(FAST)"
+
+test: dev
+	@sh scripts/chromium.sh
+	$(PYTEST) tests -m "$(FAST)"
+
+test-full: dev
+	@sh scripts/chromium.sh
+	@$(BIN)/python scripts/full.py
+
+test-%: dev
+	$(PYTEST) $(wildcard tests/*/$*) $(T)
+
+verify-gpu: dev
+	$(PYTEST) tests -m "gpu"
+
+web: dev
+	$(BIN)/python scripts/web.py
+
+schema: install
+	$(BIN)/python -m trackbed.workflow.page
+
+clean:
+	rm -rf $(VENV) build dist src/*.egg-info src/trackbed/server/static web/node_modules web/dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
