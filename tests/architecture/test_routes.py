@@ -34,6 +34,9 @@ ATTEMPTS_TOO = {
     ("GET", "/api/v1/runs/{run:str}"),
     ("GET", "/api/v1/runs/{run:str}/history"),
     ("GET", "/api/v1/runs/{run:str}/keys"),
+    ("GET", "/api/v1/runs/{run:str}/logs"),
+    ("GET", "/api/v1/runs/{run:str}/artifacts"),
+    ("GET", "/api/v1/runs/{run:str}/artifacts/content"),
     ("POST", "/api/v1/runs/{run:str}/frames"),
     ("POST", "/api/v1/series"),
     ("POST", "/api/v1/blobs/has"),
@@ -70,7 +73,7 @@ class House:
     def path(self, template: str) -> str:
         """Fill a path with things that exist and belong to somebody else."""
         values = {
-            "run": self.run, "attempt": self.attempt, "digest": DIGEST, "file_digest": "0" * 64, "path": "deep/link",
+            "run": self.run, "attempt": self.attempt, "digest": DIGEST, "file_digest": "0" * 64, "path": "link",
             "space": "default", "project": "demo", "token_id": "tok_x", "name": "root", "version": "1", "alias": "a",
         }  # fmt: skip
         return re.sub(r"\{(\w+):\w+\}", lambda hole: values.get(hole.group(1), self.attempt), template)
