@@ -23,10 +23,11 @@ from trackbed.clusters.processes import ProcessId, boot_id, identify, kill_all, 
 from trackbed.wire.attempts import Assignment
 
 NODE = "local"
+_CLEAN_EVERY_S = 3600.0
 
 
 class LocalEngine:
-    """Attempts lie in `home/nodes/local/attempts/<attempt id>`."""
+    """Attempts lie in `home/nodes/local/attempts/<attempt id>`; old ones are removed now and then by `inventory`."""
 
     name = "local"
     caps = Caps()
@@ -37,8 +38,12 @@ class LocalEngine:
         self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._children: dict[int, subprocess.Popen[bytes]] = {}
         self._lock = threading.Lock()
+        self._clean_s = time.monotonic() + 60.0
 
     def inventory(self) -> list[NodeFacts]:
+        if time.monotonic() >= self._clean_s:
+            self._clean_s = time.monotonic() + _CLEAN_EVERY_S
+            self.clean()
         return [
             NodeFacts(
                 name=NODE,

@@ -16,6 +16,7 @@ _CARD_FULL = re.compile(r"torch\.(cuda\.)?OutOfMemoryError|(CUDA|HIP) out of mem
 _HOST_FULL = re.compile(r"^(\w+\.)*_?(Array)?MemoryError\b|DefaultCPUAllocator: can't allocate memory", re.MULTILINE)
 _DISK_FULL = re.compile(r"\[Errno 28\]|No space left on device|\[Errno 122\]|Disk quota exceeded")
 _TORCHRUN = re.compile(r"Root Cause.*?exitcode\s*:\s*(-?\d+)", re.DOTALL)
+LOST_PEER = 75  # EX_TEMPFAIL: "another rank was lost", as our worker says; never the first failure while there is another
 _TOGETHER_US = 1_000_000  # ends this close are taken as one moment: the harder evidence goes first
 
 CAUSE_OF_ORDER: Mapping[OrderKind, Cause] = {
@@ -99,6 +100,9 @@ def judge(
 def first_failed(ends: Sequence[RankEnd]) -> RankEnd | None:
     """Return the rank whose failure came first; among ends of one moment, a KILL from outside, then our own signal last."""
     failed = sorted((end for end in ends if not end.good), key=lambda end: (end.ended_us, end.rank))
+    own = [end for end in failed if end.exit_code != LOST_PEER and not end.ours]
+    if own and failed[0].exit_code == LOST_PEER:
+        failed = own
     if not failed:
         return None
     together = [end for end in failed if end.ended_us - failed[0].ended_us <= _TOGETHER_US]
@@ -107,6 +111,8 @@ def first_failed(ends: Sequence[RankEnd]) -> RankEnd | None:
 
 def _own_fault(first: RankEnd, text: str, oom_kills: int) -> tuple[Cause, str]:
     number = first.by_signal
+    if first.exit_code == LOST_PEER:
+        return Cause.NETWORK, "another rank was lost"
     torchrun = _TORCHRUN.search(text)
     if number is None and torchrun is not None and int(torchrun.group(1)) < 0:
         number = -int(torchrun.group(1))

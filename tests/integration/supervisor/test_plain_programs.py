@@ -3,9 +3,13 @@
 import json
 import os
 import stat
+import sys
 from typing import Any
 
+import msgspec
 import pytest
+
+from trackbed.sources.environment import record_of
 
 pytestmark = pytest.mark.timeout(90)
 
@@ -134,13 +138,20 @@ def test_a_tree_that_is_not_in_the_store_is_a_storage_cause_and_starts_nothing(b
     assert server.lines() == []
 
 
-def test_an_environment_that_drifted_is_named(bed: Any) -> None:
-    packages = [["no-such-package", "1.0", "00"]]
-    environment = {"executable": os.sys.executable, "kind": "current", "packages": packages}
-    report = bed.run("echo never", environment=environment)
-    assert report.cause == "environment"
-    assert report.evidence["code"] == "environment_drift"
-    assert "no-such-package 1.0 removed" in report.evidence["message"] or report.evidence["params"]["count"] != "0"
+def test_an_environment_that_drifted_is_named_and_an_unchanged_one_is_not(bed: Any, server: Any) -> None:
+    record = msgspec.to_builtins(record_of(sys.executable))
+    assert bed.run("echo fine", environment=record).cause == "done"
+    server.reports.clear()
+    record["packages"].append(["no-such-package", "1.0", "00"])
+    report = bed.run("echo never", environment=record)
+    assert report.cause == "environment" and report.evidence["code"] == "environment_drift"
+    assert report.evidence["params"] == {"count": "1", "changes": "no-such-package 1.0 -> -"}
+    assert server.lines() == [b"fine"]
+
+
+def test_an_interpreter_that_is_gone_is_an_environment_cause(bed: Any) -> None:
+    record = {"executable": "/nowhere/python", "kind": "current", "packages": [["x", "1", "00"]]}
+    assert bed.run("echo never", environment=record).evidence["code"] == "environment_gone"
 
 
 def test_what_a_rank_leaves_behind_is_ended_with_it(bed: Any, is_alive: Any) -> None:

@@ -46,7 +46,7 @@ def left(server: Any) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    "kind,cause", [("stop", "stopped"), ("pause", "paused"), ("preempt", "preempted"), ("limit", "limit")]
+    ("kind", "cause"), [("stop", "stopped"), ("pause", "paused"), ("preempt", "preempted"), ("limit", "limit")]
 )
 def test_a_program_without_the_sdk_gets_the_signal_at_once(bed: Any, kind: str, cause: str) -> None:
     attempt = bed.start("sleep 60 & wait")
