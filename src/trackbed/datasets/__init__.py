@@ -1,1 +1,4 @@
-"""Named, immutable, gap-free versions of trees."""
+"""Datasets: names with immutable, gap-free versions, each pinned to the digest of a tree.
+
+manifest (laptop) | rules (pure) ← sql ← service
+"""

@@ -1,1 +1,4 @@
-"""Model versions with provenance."""
+"""The model registry: immutable versions that know where they came from, and aliases that move.
+
+rules (pure) ← sql ← service
+"""
