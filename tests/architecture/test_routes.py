@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,9 @@ class House:
         self.app = app
         self.board = main.build_app(app)
         self.walk = list(main.walk(self.board))
+        self.loop = asyncio.new_event_loop()
+        transport = httpx.ASGITransport(self.board)  # pyright: ignore[reportArgumentType]
+        self.client = httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1")
         self.admin = app.db.write(
             lambda tx: access.issue_token(tx, SYSTEM, person_id=first_admin(tx)), actor=SYSTEM.actor
         ).secret
@@ -82,21 +85,12 @@ class House:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         content = msgspec.json.encode(body) if body is not None else None
 
-        async def ask() -> httpx.Response:
-            transport = httpx.ASGITransport(self.board)  # pyright: ignore[reportArgumentType]
-            async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
-                return await client.request(method, path, headers=headers, content=content)
-
-        return run(ask())
+        return self.loop.run_until_complete(self.client.request(method, path, headers=headers, content=content))
 
     def json(self, method: str, path: str, token: str, body: Any = None) -> Any:
         answer = self.request(method, path, token, body)
         assert answer.is_success, answer.text
         return answer.json()
-
-
-def run(work: Coroutine[Any, Any, httpx.Response]) -> httpx.Response:
-    return asyncio.run(work)
 
 
 def least_body(handler: Any) -> Any:
@@ -115,7 +109,10 @@ def least(kind: Any) -> Any:
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     home: Path = tmp_path_factory.mktemp("home")
     app = main.open_app(Settings(home=home, loops=False, cards=1))
-    yield House(app)
+    made = House(app)
+    yield made
+    made.loop.run_until_complete(made.client.aclose())
+    made.loop.close()
     app.db.close()
 
 
