@@ -10,6 +10,8 @@ def settle(*, exact: bool, threads: int) -> None:
     """
     torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(exact)
+    # Otherwise torch fills every new tensor with NaN to show reads of what was never written; we write before we read.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def seed(value: int) -> None:
