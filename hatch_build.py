@@ -25,13 +25,16 @@ SKIP_DIRS = {"node_modules", "dist", ".vite"}
 
 
 def fingerprint(web: Path) -> str:
+    """Digest of everything that the page is made of: web/, and the server's sentences that it carries."""
     digest = hashlib.sha256()
-    for path in sorted(web.rglob("*")):
-        rel = path.relative_to(web)
-        if path.is_file() and not SKIP_DIRS.intersection(rel.parts):
-            digest.update(rel.as_posix().encode() + b"\0")
-            # text files may differ in line endings between checkouts
-            digest.update(path.read_bytes().replace(b"\r\n", b"\n") + b"\0")
+    messages = web.parent / "src" / "trackbed" / "base" / "messages"
+    for root, pattern in ((web, "*"), (messages, "*.json")):
+        for path in sorted(root.rglob(pattern)):
+            rel = path.relative_to(root)
+            if path.is_file() and not SKIP_DIRS.intersection(rel.parts):
+                digest.update(rel.as_posix().encode() + b"\0")
+                # text files may differ in line endings between checkouts
+                digest.update(path.read_bytes().replace(b"\r\n", b"\n") + b"\0")
     return digest.hexdigest()
 
 
@@ -81,7 +84,7 @@ class WebBuildHook(BuildHookInterface):
             npm = [str(node), str(lib / "npm" / "bin" / "npm-cli.js")]
             env["PATH"] = f"{bin_dir}{os.pathsep}{env.get('PATH', '')}"
         self.app.display_info("building the web UI")
-        self.run(*npm, "ci", "--ignore-scripts", env=env)
+        self.run(*npm, "ci", "--ignore-scripts", "--omit=dev", env=env)
         self.run(*npm, "run", "build", env=env)
         (self.static / ".fingerprint").write_text(fingerprint(self.web) + "\n")
 

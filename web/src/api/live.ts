@@ -12,6 +12,8 @@ export interface Change {
   run_id?: string
   kind?: string
   step?: number
+  points?: number
+  lines?: number
   last?: Record<string, number | string>
 }
 
@@ -137,6 +139,13 @@ export class Live {
       } catch {
         // not ours
       }
+    })
+    // Too much was missed to be told one by one: everything on the page is asked for anew.
+    source.addEventListener('reset', (event) => {
+      this.lastId = event.lastEventId || this.lastId
+      const change: Change = { topic: 'reset' }
+      this.emit(change)
+      this.channel.postMessage({ type: 'change', change } satisfies Note)
     })
     source.onerror = () => {
       this.setState('polling', true)

@@ -26,27 +26,41 @@ export function useLiveState(): LiveState {
 /** Which answers a change makes stale. */
 export function staleKeys(change: Change): string[][] {
   const id = change.run_id ?? ''
+  const data = change.kind === 'data'
+  if (change.topic === 'reset') return [[]]
+  if (change.topic === 'runs' && data) return [['runs']]
   if (change.topic === 'runs') return [['runs'], ['status'], ['projects']]
   if (change.topic === 'queue') return [['pool'], ['status']]
-  const kind = change.kind ?? ''
-  if (/metric|point|series|frame/.test(kind)) return [['run', id, 'series'], ['run', id, 'keys']]
-  if (/^logs?\b|line/.test(kind)) return []
-  return [['run', id, 'detail'], ['run', id, 'events'], ['run', id, 'artifacts'], ['run', id, 'lineage']]
+  if (data && !change.points) return [['run', id, 'detail']]
+  if (data)
+    return [
+      ['run', id, 'series'],
+      ['run', id, 'keys'],
+      ['run', id, 'detail'],
+    ]
+  return [
+    ['run', id, 'detail'],
+    ['run', id, 'events'],
+    ['run', id, 'artifacts'],
+    ['run', id, 'lineage'],
+  ]
 }
 
-const WAIT_MS: Record<string, number> = { series: 1500, keys: 3000 }
+/** Points and progress come several times a second and may wait; a change of state may not. */
+const DATA_MS = 2000
+const STATE_MS = 400
 const timers = new Map<string, ReturnType<typeof setTimeout>>()
 
 /** Many changes in a short time make one request: the first waits a moment, the rest ride along. */
-function refresh(client: QueryClient, key: string[]): void {
-  const id = key.join(' ')
+function refresh(client: QueryClient, key: string[], waitMs: number): void {
+  const id = `${waitMs} ${key.join(' ')}`
   if (timers.has(id)) return
   timers.set(
     id,
     setTimeout(() => {
       timers.delete(id)
       void client.invalidateQueries({ queryKey: key })
-    }, WAIT_MS[key[2] ?? ''] ?? 600),
+    }, waitMs),
   )
 }
 
@@ -59,7 +73,7 @@ export function useLiveUpdates(): void {
   useEffect(
     () =>
       shared().onChange((change) => {
-        for (const key of staleKeys(change)) refresh(client, key)
+        for (const key of staleKeys(change)) refresh(client, key, change.kind === 'data' ? DATA_MS : STATE_MS)
       }),
     [client],
   )

@@ -73,7 +73,8 @@ export const findRuns = (text: string) =>
 
 /** Free text of the palette as a filter of the search language. */
 export function findFilter(text: string): string {
-  return `name contains '${text.replaceAll("'", "''")}'`
+  const quoted = `'${text.replaceAll("'", "''")}'`
+  return `name has ${quoted} or ref has ${quoted} or tags has ${quoted}`
 }
 
 export const run = (id: string) =>
@@ -107,6 +108,7 @@ export interface CurveAsk {
   from?: number | undefined
   to?: number | undefined
   allAttempts: boolean
+  allRanks: boolean
 }
 
 export const curve = (ask: CurveAsk) =>
@@ -119,6 +121,7 @@ export const curve = (ask: CurveAsk) =>
         x: ask.x,
         buckets: 1000,
         all_attempts: ask.allAttempts,
+        streams: ask.allRanks,
         ...(ask.from !== undefined ? { from: ask.from } : {}),
         ...(ask.to !== undefined ? { to: ask.to } : {}),
       }),
@@ -148,7 +151,8 @@ export const lineage = (id: string) =>
 export const tree = (digest: string) =>
   infiniteQueryOptions({
     queryKey: ['tree', digest],
-    queryFn: ({ pageParam, signal }) => get<T.TreeView>(`/trees/${seg(digest)}`, { cursor: pageParam, limit: 1000 }, signal),
+    queryFn: ({ pageParam, signal }) =>
+      get<T.TreeView>(`/trees/${seg(digest)}`, { cursor: pageParam, limit: 1000 }, signal),
     initialPageParam: '',
     getNextPageParam: (last) => last.next || undefined,
     staleTime: Number.POSITIVE_INFINITY,

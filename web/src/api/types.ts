@@ -323,9 +323,11 @@ export interface TreeFacts {
   files?: number
   size_bytes?: number
   patch?: string
+  patch_cut_bytes?: number
+  nested?: string[]
 }
 
-export type Package = [name: string, version: string, digest?: string]
+export type Package = [name: string, version: string, digest?: string, source?: string]
 
 export interface EnvironmentRecord {
   digest?: string
@@ -466,6 +468,22 @@ export interface EventView {
   data?: Record<string, unknown>
 }
 
+export interface MetricDifference {
+  key: string
+  step: number
+  before: string
+  after: string
+}
+
+export interface ReproductionVerdict {
+  run: string
+  reproduces: string
+  equal?: boolean
+  finished?: boolean
+  keys?: string[]
+  first?: MetricDifference | null
+}
+
 export interface VerbRequest {
   grace_s?: number | null
   message?: string
@@ -530,6 +548,7 @@ export interface SeriesQuery {
   to?: number | null
   buckets?: number
   all_attempts?: boolean
+  streams?: boolean
 }
 
 export interface Series {
@@ -544,6 +563,7 @@ export interface Series {
   count?: number[]
   points?: number
   bucketed?: boolean
+  non_finite?: number[]
 }
 
 export interface SeriesReply {

@@ -53,7 +53,12 @@ export function duration(seconds: number): string {
   const whole = Math.round(seconds)
   if (whole < 60) return `${whole}s`
   const pad = (n: number) => String(n).padStart(2, '0')
-  const [d, h, m, s] = [Math.floor(whole / 86400), Math.floor(whole / 3600) % 24, Math.floor(whole / 60) % 60, whole % 60]
+  const [d, h, m, s] = [
+    Math.floor(whole / 86400),
+    Math.floor(whole / 3600) % 24,
+    Math.floor(whole / 60) % 60,
+    whole % 60,
+  ]
   if (d) return `${d}d ${pad(h)}h`
   if (h) return `${h}h ${pad(m)}m`
   return `${m}m ${pad(s)}s`
@@ -71,9 +76,12 @@ export function moment(us: number, locale: string, zone?: string): string {
 }
 
 export function clock(us: number, locale: string): string {
-  return new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit', second: '2-digit', hour12: false }).format(
-    us / 1000,
-  )
+  return new Intl.DateTimeFormat(locale, {
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+    hour12: false,
+  }).format(us / 1000)
 }
 
 /** "3 min ago" in the language; below five seconds "now". */

@@ -15,6 +15,7 @@ export interface RunSearch {
   from?: string
   to?: string
   attempts?: string
+  ranks?: string
   find?: string
   table?: string
   // logs
@@ -40,7 +41,7 @@ export function readRuns(raw: Raw): RunsSearch {
 
 export function readRun(raw: Raw): RunSearch {
   const { x, ...rest } = pick(raw, [
-    'x', 'log', 'smooth', 'from', 'to', 'attempts', 'find', 'table', 'level', 'rank', 'grep', 'attempt', 'file',
+    'x', 'log', 'smooth', 'from', 'to', 'attempts', 'ranks', 'find', 'table', 'level', 'rank', 'grep', 'attempt', 'file',
   ]) // biome-ignore format: a list of names
   return x === 'relative' || x === 'wall' ? { ...rest, x } : rest
 }

@@ -26,7 +26,8 @@ export function marks(x: number[], cells: Cell[]): Mark[] {
   const found: Mark[] = []
   cells.forEach((cell, i) => {
     const at = x[i]
-    if (at !== undefined && (cell === 'NaN' || cell === 'Infinity' || cell === '-Infinity')) found.push({ x: at, what: cell })
+    if (at !== undefined && (cell === 'NaN' || cell === 'Infinity' || cell === '-Infinity'))
+      found.push({ x: at, what: cell })
   })
   return found
 }
@@ -55,7 +56,10 @@ export function smooth(x: number[], y: Gap[], weight: number, points = x.length)
 }
 
 /** One shared x for curves with different ones; absent places are undefined (a gap that the line spans). */
-export function align(curves: { x: number[]; ys: (Gap | undefined)[][] }[]): { x: number[]; ys: (Gap | undefined)[][] } {
+export function align(curves: { x: number[]; ys: (Gap | undefined)[][] }[]): {
+  x: number[]
+  ys: (Gap | undefined)[][]
+} {
   const first = curves[0]
   if (!first) return { x: [], ys: [] }
   if (curves.every((c) => same(c.x, first.x))) return { x: first.x, ys: curves.flatMap((c) => c.ys) }

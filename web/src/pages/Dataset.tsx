@@ -1,3 +1,4 @@
+import { Button } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { useParams } from '@tanstack/react-router'
 import { useState } from 'react'
@@ -13,7 +14,6 @@ import { Page } from '@/ui/Page'
 import { Digest } from '@/ui/Small'
 import { Table } from '@/ui/Table'
 import { Ago } from '@/ui/Time'
-import { Button } from '@mantine/core'
 
 export function Dataset() {
   const { t } = useTranslation()
@@ -45,10 +45,19 @@ export function Dataset() {
                   right: true,
                   cell: (one) => (
                     <span style={{ display: 'inline-flex', gap: 4 }}>
-                      <Button variant="subtle" size="compact-xs" aria-expanded={open === one.digest} onClick={() => setOpen(open === one.digest ? '' : one.digest)}>
+                      <Button
+                        variant="subtle"
+                        size="compact-xs"
+                        aria-expanded={open === one.digest}
+                        onClick={() => setOpen(open === one.digest ? '' : one.digest)}
+                      >
                         {t('files')}
                       </Button>
-                      <CopyButton terminal text={command('data', 'pull', `${data.name}@${one.version}`)} label={t('copy_command')} />
+                      <CopyButton
+                        terminal
+                        text={command('data', 'pull', `${data.name}@${one.version}`)}
+                        label={t('copy_command')}
+                      />
                     </span>
                   ),
                 },

@@ -4,8 +4,8 @@ import { useTranslation } from 'react-i18next'
 import { datasets } from '@/api/queries'
 import { size } from '@/lib/format'
 import { Async, Empty, Panel } from '@/ui/Blocks'
-import { Digest } from '@/ui/Small'
 import { Page } from '@/ui/Page'
+import { Digest } from '@/ui/Small'
 import { Table } from '@/ui/Table'
 import { Ago } from '@/ui/Time'
 
@@ -24,7 +24,10 @@ export function Datasets() {
             <Panel flush>
               <Table
                 label={t('nav_datasets')}
-                rows={list.map((one) => ({ ...one, newest: one.versions?.find((v) => v.version === one.latest) ?? one.versions?.at(-1) }))}
+                rows={list.map((one) => ({
+                  ...one,
+                  newest: one.versions?.find((v) => v.version === one.latest) ?? one.versions?.at(-1),
+                }))}
                 rowKey={(one) => `${one.space}/${one.name}`}
                 columns={[
                   {
@@ -38,9 +41,19 @@ export function Datasets() {
                   },
                   { id: 'latest', title: t('latest_version'), right: true, cell: (one) => one.latest },
                   { id: 'files', title: t('files'), right: true, cell: (one) => one.newest?.files ?? '–' },
-                  { id: 'size', title: t('size'), right: true, cell: (one) => (one.newest ? size(one.newest.size_bytes ?? 0) : '–') },
+                  {
+                    id: 'size',
+                    title: t('size'),
+                    right: true,
+                    cell: (one) => (one.newest ? size(one.newest.size_bytes ?? 0) : '–'),
+                  },
                   { id: 'digest', title: t('digest'), cell: (one) => <Digest value={one.newest?.digest} /> },
-                  { id: 'created', title: t('col_created'), right: true, cell: (one) => <Ago us={one.newest?.created_us} /> },
+                  {
+                    id: 'created',
+                    title: t('col_created'),
+                    right: true,
+                    cell: (one) => <Ago us={one.newest?.created_us} />,
+                  },
                 ]}
               />
             </Panel>

@@ -38,18 +38,47 @@ export function Model() {
                       id: 'version',
                       title: t('version'),
                       cell: (one) => (
-                        <button type="button" onClick={() => setPicked(one.version)} style={{ all: 'unset', cursor: 'pointer', fontWeight: 600, color: 'var(--link)' }}>
+                        <button
+                          type="button"
+                          onClick={() => setPicked(one.version)}
+                          style={{ all: 'unset', cursor: 'pointer', fontWeight: 600, color: 'var(--link)' }}
+                        >
                           {`${data.name}@${one.version}`}
                         </button>
                       ),
                     },
-                    { id: 'aliases', title: t('aliases'), cell: (one) => (one.aliases ?? []).map((alias) => <Tag key={alias}>{alias}</Tag>) },
-                    { id: 'run', title: t('made_by'), cell: (one) => (one.run_id ? <Link to="/runs/$run" params={{ run: one.run_id }}>{one.run_ref || one.run_id}</Link> : '–') },
+                    {
+                      id: 'aliases',
+                      title: t('aliases'),
+                      cell: (one) => (one.aliases ?? []).map((alias) => <Tag key={alias}>{alias}</Tag>),
+                    },
+                    {
+                      id: 'run',
+                      title: t('made_by'),
+                      cell: (one) =>
+                        one.run_id ? (
+                          <Link to="/runs/$run" params={{ run: one.run_id }}>
+                            {one.run_ref || one.run_id}
+                          </Link>
+                        ) : (
+                          '–'
+                        ),
+                    },
                     { id: 'size', title: t('size'), right: true, cell: (one) => size(one.size_bytes ?? 0) },
                     { id: 'digest', title: t('digest'), cell: (one) => <Digest value={one.digest} /> },
                     { id: 'by', title: t('by'), cell: (one) => one.created_by || '–' },
                     { id: 'created', title: t('col_created'), right: true, cell: (one) => <Ago us={one.created_us} /> },
-                    { id: 'do', title: '', cell: (one) => <CopyButton terminal text={command('models', 'pull', `${data.name}@${one.version}`)} label={t('copy_command')} /> },
+                    {
+                      id: 'do',
+                      title: '',
+                      cell: (one) => (
+                        <CopyButton
+                          terminal
+                          text={command('models', 'pull', `${data.name}@${one.version}`)}
+                          label={t('copy_command')}
+                        />
+                      ),
+                    },
                   ]}
                 />
               </Panel>

@@ -24,7 +24,10 @@ export function Models() {
             <Panel flush>
               <Table
                 label={t('nav_models')}
-                rows={list.map((one) => ({ ...one, newest: one.versions?.find((v) => v.version === one.latest) ?? one.versions?.at(-1) }))}
+                rows={list.map((one) => ({
+                  ...one,
+                  newest: one.versions?.find((v) => v.version === one.latest) ?? one.versions?.at(-1),
+                }))}
                 rowKey={(one) => `${one.space}/${one.name}`}
                 columns={[
                   {
@@ -37,14 +40,36 @@ export function Models() {
                     ),
                   },
                   { id: 'latest', title: t('latest_version'), right: true, cell: (one) => one.latest },
-                  { id: 'aliases', title: t('aliases'), cell: (one) => Object.entries(one.aliases ?? {}).map(([alias, v]) => <Tag key={alias}>{`${alias} → ${v}`}</Tag>) },
+                  {
+                    id: 'aliases',
+                    title: t('aliases'),
+                    cell: (one) =>
+                      Object.entries(one.aliases ?? {}).map(([alias, v]) => <Tag key={alias}>{`${alias} → ${v}`}</Tag>),
+                  },
                   {
                     id: 'run',
                     title: t('made_by'),
-                    cell: (one) => (one.newest?.run_id ? <Link to="/runs/$run" params={{ run: one.newest.run_id }}>{one.newest.run_ref || one.newest.run_id}</Link> : '–'),
+                    cell: (one) =>
+                      one.newest?.run_id ? (
+                        <Link to="/runs/$run" params={{ run: one.newest.run_id }}>
+                          {one.newest.run_ref || one.newest.run_id}
+                        </Link>
+                      ) : (
+                        '–'
+                      ),
                   },
-                  { id: 'size', title: t('size'), right: true, cell: (one) => (one.newest ? size(one.newest.size_bytes ?? 0) : '–') },
-                  { id: 'created', title: t('col_created'), right: true, cell: (one) => <Ago us={one.newest?.created_us} /> },
+                  {
+                    id: 'size',
+                    title: t('size'),
+                    right: true,
+                    cell: (one) => (one.newest ? size(one.newest.size_bytes ?? 0) : '–'),
+                  },
+                  {
+                    id: 'created',
+                    title: t('col_created'),
+                    right: true,
+                    cell: (one) => <Ago us={one.newest?.created_us} />,
+                  },
                 ]}
               />
             </Panel>

@@ -38,7 +38,13 @@ export function Pool() {
       }
     >
       <Async query={nodes}>
-        {(list) => (list.length ? list.map((node) => <Node key={node.name} node={node} />) : <Empty title={t('nodes_none')}>{t('nodes_none_how')}</Empty>)}
+        {(list) =>
+          list.length ? (
+            list.map((node) => <Node key={node.name} node={node} />)
+          ) : (
+            <Empty title={t('nodes_none')}>{t('nodes_none_how')}</Empty>
+          )
+        }
       </Async>
       <Async query={queue}>{(entries) => <Queue entries={entries} />}</Async>
     </Page>

@@ -6,13 +6,13 @@ import { useTopic } from '@/api/news'
 import { runs as runsQuery } from '@/api/queries'
 import { Bulk } from '@/features/runs/Bulk'
 import { Columns } from '@/features/runs/Columns'
-import { askedColumns, columnOf, type RunColumn, USUAL } from '@/features/runs/runColumns'
 import { FilterBox } from '@/features/runs/FilterBox'
 import { Quick } from '@/features/runs/Quick'
 import { RunsGrid } from '@/features/runs/RunsGrid'
+import { askedColumns, columnOf, type RunColumn, USUAL } from '@/features/runs/runColumns'
 import css from '@/features/runs/runs.module.css'
-import { count } from '@/lib/format'
 import { locale } from '@/i18n'
+import { count } from '@/lib/format'
 import { useProject } from '@/lib/project'
 import type { RunsSearch } from '@/lib/search'
 import { Empty, ErrorNote, Waiting } from '@/ui/Blocks'
@@ -43,7 +43,8 @@ export function Runs() {
   const total = query.data?.pages[0]?.total ?? runs.length
 
   const go = useCallback(
-    (change: Partial<RunsSearch>) => void navigate({ search: (was) => ({ ...was, ...change }) as RunsSearch, replace: true }),
+    (change: Partial<RunsSearch>) =>
+      void navigate({ search: (was) => ({ ...was, ...change }) as RunsSearch, replace: true }),
     [navigate],
   )
   const setFilter = useCallback((q: string) => go({ q }), [go])
@@ -90,7 +91,11 @@ export function Runs() {
         <Quick filter={search.q ?? ''} onChange={setFilter} />
         <Columns chosen={ids} onChange={setColumns} sample={runs.slice(0, 4).map((run) => run.id)} />
       </div>
-      {query.error && !filterError ? <div style={{ padding: 20 }}><ErrorNote error={query.error} /></div> : null}
+      {query.error && !filterError ? (
+        <div style={{ padding: 20 }}>
+          <ErrorNote error={query.error} />
+        </div>
+      ) : null}
       {query.isPending && <Waiting />}
       {query.data && runs.length === 0 && <Nothing filtered={Boolean(search.q)} onClear={() => setFilter('')} />}
       {runs.length > 0 && (

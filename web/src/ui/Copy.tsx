@@ -57,7 +57,6 @@ export function Command({ text }: { text: string }) {
   const { t } = useTranslation()
   return (
     <div className={css.command}>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a long command scrolls and must be reachable by keys */}
       <code tabIndex={0}>{text}</code>
       <CopyButton text={text} label={t('copy_command')} />
     </div>

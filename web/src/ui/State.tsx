@@ -40,7 +40,13 @@ function Ring({ share }: { share: number | undefined }) {
   const length = 2 * Math.PI * 6
   const part = Math.max(0.04, Math.min(1, share ?? 0.3))
   return (
-    <svg width="15" height="15" viewBox="0 0 16 16" className={share === undefined ? css.turning : undefined} aria-hidden>
+    <svg
+      width="15"
+      height="15"
+      viewBox="0 0 16 16"
+      className={share === undefined ? css.turning : undefined}
+      aria-hidden
+    >
       <circle cx="8" cy="8" r="6" fill="none" stroke="currentColor" strokeOpacity="0.28" strokeWidth="2.4" />
       <circle
         cx="8"

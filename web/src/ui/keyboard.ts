@@ -22,5 +22,8 @@ export function useKeys(keys: Record<string, (event: KeyboardEvent) => void>): v
 
 function typing(at: HTMLElement): boolean {
   if (document.querySelector('[role="dialog"]')) return true
-  return at.isContentEditable || (/^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName) && (at as HTMLInputElement).type !== 'checkbox')
+  return (
+    at.isContentEditable ||
+    (/^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName) && (at as HTMLInputElement).type !== 'checkbox')
+  )
 }

@@ -10,8 +10,10 @@ const dark: MantineColorsTuple = [
   '#e6e8ed', '#c0c6d1', '#a0a8b7', '#858e9f', '#3b424f', '#2a303a', '#1b2028', '#13161c', '#0e1116', '#0a0c10',
 ] // biome-ignore format: ten shades on a line
 
-export const fonts = 'system-ui, -apple-system, "Segoe UI", "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif'
-export const mono = 'ui-monospace, "SF Mono", "Cascadia Mono", Menlo, Consolas, "DejaVu Sans Mono", "Noto Sans Mono CJK SC", monospace'
+export const fonts =
+  'system-ui, -apple-system, "Segoe UI", "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif'
+export const mono =
+  'ui-monospace, "SF Mono", "Cascadia Mono", Menlo, Consolas, "DejaVu Sans Mono", "Noto Sans Mono CJK SC", monospace'
 
 export const theme = createTheme({
   primaryColor: 'accent',
@@ -23,7 +25,10 @@ export const theme = createTheme({
   fontSizes: { xs: '12px', sm: '13px', md: '14px', lg: '16px', xl: '18px' },
   lineHeights: { xs: '1.5', sm: '1.5', md: '1.5', lg: '1.5', xl: '1.4' },
   defaultRadius: 6,
-  headings: { fontWeight: '600', sizes: { h1: { fontSize: '20px' }, h2: { fontSize: '15px' }, h3: { fontSize: '13px' } } },
+  headings: {
+    fontWeight: '600',
+    sizes: { h1: { fontSize: '20px' }, h2: { fontSize: '15px' }, h3: { fontSize: '13px' } },
+  },
   respectReducedMotion: true,
   cursorType: 'pointer',
   components: {

@@ -26,7 +26,7 @@ export function Crumbs() {
         <Fragment key={part}>
           {i > 0 && <ChevronRight size={14} aria-hidden className="dim" />}
           {i < parts.length - 1 ? (
-            <Link to={`/${root}` as "/runs"}>{part}</Link>
+            <Link to={`/${root}` as '/runs'}>{part}</Link>
           ) : (
             <span aria-current="page" className="cut">
               {part}

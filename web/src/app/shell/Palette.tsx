@@ -1,10 +1,10 @@
-import { Spotlight, type SpotlightActionData, type SpotlightActionGroupData } from '@mantine/spotlight'
+import { useMantineColorScheme } from '@mantine/core'
 import { useDebouncedValue } from '@mantine/hooks'
+import { Spotlight, type SpotlightActionData, type SpotlightActionGroupData } from '@mantine/spotlight'
 import { useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { Box, Cpu, Database, Languages, Rows3, Search, Settings, SunMoon } from 'lucide-react'
 import { useState } from 'react'
-import { useMantineColorScheme } from '@mantine/core'
 import { useTranslation } from 'react-i18next'
 import { datasets, findRuns, models } from '@/api/queries'
 import type { RunView } from '@/api/types'
@@ -43,14 +43,23 @@ export function Palette() {
         go('datasets', t('nav_datasets'), Database, '/datasets'),
         go('models', t('nav_models'), Box, '/models'),
         go('settings', t('nav_settings'), Settings, '/settings'),
-        ...(modelList.data ?? []).map((one) => go(`model ${one.name}`, one.name, Box, `/models/${encodeURIComponent(one.name)}`)),
-        ...(dataList.data ?? []).map((one) => go(`data ${one.name}`, one.name, Database, `/datasets/${encodeURIComponent(one.name)}`)),
+        ...(modelList.data ?? []).map((one) =>
+          go(`model ${one.name}`, one.name, Box, `/models/${encodeURIComponent(one.name)}`),
+        ),
+        ...(dataList.data ?? []).map((one) =>
+          go(`data ${one.name}`, one.name, Database, `/datasets/${encodeURIComponent(one.name)}`),
+        ),
       ],
     },
     {
       group: t('palette_do'),
       actions: [
-        { id: 'theme', label: t('switch_theme'), leftSection: <SunMoon size={16} aria-hidden />, onClick: () => toggleColorScheme() },
+        {
+          id: 'theme',
+          label: t('switch_theme'),
+          leftSection: <SunMoon size={16} aria-hidden />,
+          onClick: () => toggleColorScheme(),
+        },
         {
           id: 'language',
           label: t('switch_language'),
@@ -70,7 +79,11 @@ export function Palette() {
       highlightQuery={false}
       scrollable
       maxHeight={420}
-      searchProps={{ leftSection: <Search size={16} aria-hidden />, placeholder: t('palette_hint'), 'aria-label': t('palette_hint') }}
+      searchProps={{
+        leftSection: <Search size={16} aria-hidden />,
+        placeholder: t('palette_hint'),
+        'aria-label': t('palette_hint'),
+      }}
     />
   )
 }

@@ -10,10 +10,10 @@ import { count, number } from '@/lib/format'
 import { ErrorNote } from '@/ui/Blocks'
 import { Middle } from '@/ui/Small'
 import css from './charts.module.css'
-import { type Picture, picture } from './picture'
-import type { View } from './view'
-import { TimeSeries } from './TimeSeries'
 import { useNearby } from './nearby'
+import { type Picture, picture } from './picture'
+import { TimeSeries } from './TimeSeries'
+import type { View } from './view'
 
 interface Props {
   run: string
@@ -28,7 +28,15 @@ export function ChartCard({ run, info, view, onZoom }: Props) {
   const [box, near] = useNearby()
   const [big, setBig] = useState(false)
   const query = useQuery({
-    ...curve({ run, key: info.key, x: view.x, from: view.from, to: view.to, allAttempts: view.allAttempts }),
+    ...curve({
+      run,
+      key: info.key,
+      x: view.x,
+      from: view.from,
+      to: view.to,
+      allAttempts: view.allAttempts,
+      allRanks: view.allRanks,
+    }),
     enabled: near || big,
   })
   const drawn = useMemo(
@@ -37,7 +45,15 @@ export function ChartCard({ run, info, view, onZoom }: Props) {
   )
   const unit = typeof info.definition?.unit === 'string' ? info.definition.unit : ''
   const chart = drawn && (
-    <TimeSeries name={info.key} picture={drawn} log={view.log} x={view.x} from={view.from} to={view.to} onZoom={onZoom} />
+    <TimeSeries
+      name={info.key}
+      picture={drawn}
+      log={view.log}
+      x={view.x}
+      from={view.from}
+      to={view.to}
+      onZoom={onZoom}
+    />
   )
   return (
     <article className={css.card} ref={box} data-chart={info.key} data-drawn={Boolean(near && drawn) || undefined}>
@@ -64,7 +80,13 @@ export function ChartCard({ run, info, view, onZoom }: Props) {
         <div className={css.plot} />
       )}
       <Notes picture={drawn} info={info} log={view.log} />
-      <Modal opened={big} onClose={() => setBig(false)} title={info.key} size="90vw" closeButtonProps={{ 'aria-label': t('close') }}>
+      <Modal
+        opened={big}
+        onClose={() => setBig(false)}
+        title={info.key}
+        size="90vw"
+        closeButtonProps={{ 'aria-label': t('close') }}
+      >
         <div style={{ height: '68vh', display: 'flex', flexDirection: 'column' }}>{big && chart}</div>
         <Notes picture={drawn} info={info} log={view.log} />
       </Modal>
@@ -77,7 +99,12 @@ function Notes({ picture: drawn, info, log }: { picture: Picture | null; info: K
   const { t } = useTranslation()
   return (
     <div className={css.notes}>
-      <span className="num">{t('points_n', { count: drawn?.points ?? info.count ?? 0, shown: count(drawn?.points ?? info.count ?? 0, locale()) })}</span>
+      <span className="num">
+        {t('points_n', {
+          count: drawn?.points ?? info.count ?? 0,
+          shown: count(drawn?.points ?? info.count ?? 0, locale()),
+        })}
+      </span>
       {drawn?.bucketed && <span>{t('bucketed', { n: drawn.x.length })}</span>}
       {(info.non_finite ?? 0) > 0 && <span data-alarm="true">{t('non_finite', { count: info.non_finite ?? 0 })}</span>}
       {log && (drawn?.dropped ?? 0) > 0 && <span>{t('log_dropped', { count: drawn?.dropped ?? 0 })}</span>}

@@ -13,12 +13,14 @@ interface Props {
   search: RunSearch
   go: (change: Partial<RunSearch>) => void
   attempts: number
+  ranks: number
 }
 
-export function ChartTools({ view, search, go, attempts }: Props) {
+export function ChartTools({ view, search, go, attempts, ranks }: Props) {
   const { t } = useTranslation()
   const zoomed = view.from !== undefined || view.to !== undefined
-  const text = (value: number | undefined) => (value === undefined ? '…' : xText(value, { x: view.x, locale: locale() }))
+  const text = (value: number | undefined) =>
+    value === undefined ? '…' : xText(value, { x: view.x, locale: locale() })
   return (
     <div className={css.tools} role="toolbar" aria-label={t('chart_tools')}>
       <TextInput
@@ -32,7 +34,9 @@ export function ChartTools({ view, search, go, attempts }: Props) {
       <SegmentedControl
         aria-label={t('x_axis')}
         value={view.x}
-        onChange={(x) => go({ x: x === 'step' ? undefined : (x as 'wall' | 'relative'), from: '', to: '' } as Partial<RunSearch>)}
+        onChange={(x) =>
+          go({ x: x === 'step' ? undefined : (x as 'wall' | 'relative'), from: '', to: '' } as Partial<RunSearch>)
+        }
         data={[
           { value: 'step', label: t('x_step') },
           { value: 'relative', label: t('x_relative') },
@@ -40,7 +44,12 @@ export function ChartTools({ view, search, go, attempts }: Props) {
         ]}
       />
       <Smoothing value={view.smoothing} onChange={(value) => go({ smooth: value ? String(value) : '' })} />
-      <Switch size="xs" label={t('log_y')} checked={view.log} onChange={(event) => go({ log: event.currentTarget.checked ? '1' : '' })} />
+      <Switch
+        size="xs"
+        label={t('log_y')}
+        checked={view.log}
+        onChange={(event) => go({ log: event.currentTarget.checked ? '1' : '' })}
+      />
       {attempts > 1 && (
         <Switch
           size="xs"
@@ -49,9 +58,26 @@ export function ChartTools({ view, search, go, attempts }: Props) {
           onChange={(event) => go({ attempts: event.currentTarget.checked ? 'all' : '' })}
         />
       )}
-      <Switch size="xs" label={t('as_table')} checked={search.table === '1'} onChange={(event) => go({ table: event.currentTarget.checked ? '1' : '' })} />
+      {ranks > 1 && (
+        <Switch
+          size="xs"
+          label={t('all_ranks')}
+          checked={view.allRanks}
+          onChange={(event) => go({ ranks: event.currentTarget.checked ? 'all' : '' })}
+        />
+      )}
+      <Switch
+        size="xs"
+        label={t('as_table')}
+        checked={search.table === '1'}
+        onChange={(event) => go({ table: event.currentTarget.checked ? '1' : '' })}
+      />
       {zoomed && (
-        <Button variant="light" leftSection={<RotateCcw size={13} aria-hidden />} onClick={() => go({ from: '', to: '' })}>
+        <Button
+          variant="light"
+          leftSection={<RotateCcw size={13} aria-hidden />}
+          onClick={() => go({ from: '', to: '' })}
+        >
           {text(view.from)} – {text(view.to)} · {t('zoom_reset')}
         </Button>
       )}

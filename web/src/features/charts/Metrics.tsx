@@ -25,7 +25,13 @@ export function Metrics({ detail, search, go }: Props) {
   const view = useMemo(() => viewOf(search), [search])
   return (
     <>
-      <ChartTools view={view} search={search} go={go} attempts={detail.attempts?.length ?? 1} />
+      <ChartTools
+        view={view}
+        search={search}
+        go={go}
+        attempts={detail.attempts?.length ?? 1}
+        ranks={detail.run.cards ?? 1}
+      />
       <Async query={query}>
         {({ keys, total }) => {
           const found = keys.filter((info) => matches(info.key, search.find ?? ''))

@@ -81,7 +81,11 @@ function showTip(plot: uPlot, tip: HTMLDivElement | null, picture: Picture, look
     .filter(({ line, value }) => (line.role === 'line' || line.role === 'raw') && value !== null)
   tip.replaceChildren(
     head(xText(picture.x[index] ?? 0, look)),
-    ...rows.slice(0, 12).map(({ line, value }) => row(line.label, pen(line.pen, look.dark).colour, line.role === 'raw' ? 0.35 : 1, value!)),
+    ...rows
+      .slice(0, 12)
+      .map(({ line, value }) =>
+        row(line.label, pen(line.pen, look.dark).colour, line.role === 'raw' ? 0.35 : 1, value!),
+      ),
   )
   tip.style.display = rows.length ? 'block' : 'none'
   const x = left + plot.bbox.left / devicePixelRatio

@@ -7,7 +7,9 @@ export function useNearby(): [RefObject<HTMLElement | null>, boolean] {
   useEffect(() => {
     const at = box.current
     if (!at) return
-    const watcher = new IntersectionObserver(([entry]) => setNear(entry?.isIntersecting ?? false), { rootMargin: '320px' })
+    const watcher = new IntersectionObserver(([entry]) => setNear(entry?.isIntersecting ?? false), {
+      rootMargin: '320px',
+    })
     watcher.observe(at)
     return () => watcher.disconnect()
   }, [])

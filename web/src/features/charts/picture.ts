@@ -35,7 +35,8 @@ export function picture(series: Series[], { smoothing, log }: Options): Picture 
     const cells: Cell[] = one.mean?.length ? one.mean : (one.last ?? [])
     const label = one.stream ?? ''
     const raw = cells.map(finite)
-    found.push(...marks(x, one.last ?? cells), ...marks(x, one.bucketed ? (one.max ?? []) : []))
+    found.push(...marks(x, one.last ?? cells))
+    if (one.bucketed) found.push(...hidden(one))
     const smoothed = smoothing > 0 ? smooth(x, raw, smoothing, one.points ?? x.length) : raw
     const ys: Gap[][] = []
     if (one.bucketed) {
@@ -63,6 +64,16 @@ export function picture(series: Series[], { smoothing, log }: Options): Picture 
     points: series.reduce((sum, one) => sum + (one.points ?? one.x?.length ?? 0), 0),
     bucketed: series.some((one) => one.bucketed),
   }
+}
+
+/** Buckets that hold something not finite among numbers: their edges say ±∞, else it was NaN. */
+function hidden(one: Series): Mark[] {
+  const found = [...marks(one.x ?? [], one.min ?? []), ...marks(one.x ?? [], one.max ?? [])]
+  one.non_finite?.forEach((n, i) => {
+    const x = one.x?.[i]
+    if (n > 0 && x !== undefined && !found.some((mark) => mark.x === x)) found.push({ x, what: 'NaN' })
+  })
+  return found
 }
 
 function unique(found: Mark[]): Mark[] {

@@ -21,13 +21,18 @@ export function options(
   picture: Picture,
   look: Look,
   size: { width: number; height: number },
-  hooks: { onZoom: (from: number, to: number) => void; onHover: (plot: uPlot) => void; latest: () => Picture; range: () => [number?, number?] },
+  hooks: {
+    onZoom: (from: number, to: number) => void
+    onHover: (plot: uPlot) => void
+    latest: () => Picture
+    range: () => [number?, number?]
+  },
 ): uPlot.Options {
   const ink = INK[look.dark ? 'dark' : 'light']
   const font = '11px system-ui, sans-serif'
   return {
     ...size,
-    padding: [8, 8, 0, 0],
+    padding: [8, 18, 0, 0],
     legend: { show: false },
     focus: { alpha: 0.35 },
     cursor: {
@@ -90,7 +95,14 @@ function lineLook(line: Picture['lines'][number], dark: boolean): uPlot.Series {
   const still = { points: { show: false }, spanGaps: true }
   if (line.role === 'low' || line.role === 'high') return { ...still, stroke: 'transparent', width: 0 }
   if (line.role === 'raw') return { ...still, stroke: faint(colour, 0.3), width: 1 }
-  return { label: line.label, stroke: colour, width: 1.6, dash, spanGaps: true, points: { size: 5, fill: colour, filter: lonely } }
+  return {
+    label: line.label,
+    stroke: colour,
+    width: 1.6,
+    dash,
+    spanGaps: true,
+    points: { size: 5, fill: colour, filter: lonely },
+  }
 }
 
 /** Points are drawn where a line cannot be: alone between gaps, or when there are few. */
@@ -103,7 +115,11 @@ function lonely(plot: uPlot, index: number, show: boolean): number[] | null {
     n += 1
     if (typeof column[i - 1] !== 'number' && typeof column[i + 1] !== 'number') found.push(i)
   })
-  return n < 3 || show ? (n <= 40 ? column.flatMap((value, i) => (typeof value === 'number' ? [i] : [])) : found) : found
+  return n < 3 || show
+    ? n <= 40
+      ? column.flatMap((value, i) => (typeof value === 'number' ? [i] : []))
+      : found
+    : found
 }
 
 function bands(picture: Picture, dark: boolean): uPlot.Band[] {

@@ -8,6 +8,7 @@ export interface View {
   from: number | undefined
   to: number | undefined
   allAttempts: boolean
+  allRanks: boolean
 }
 
 export function viewOf(search: RunSearch): View {
@@ -18,6 +19,7 @@ export function viewOf(search: RunSearch): View {
     from: finite(search.from),
     to: finite(search.to),
     allAttempts: search.attempts === 'all',
+    allRanks: search.ranks === 'all',
   }
 }
 

@@ -50,7 +50,11 @@ export function Artifacts({ detail, search, go }: Props) {
                 ))}
               </div>
             </Panel>
-            {chosen ? <Preview run={detail.run.id} artifact={chosen} /> : <Empty title={t('file_choose')} command={command('artifacts', 'get', detail.run.ref)} />}
+            {chosen ? (
+              <Preview run={detail.run.id} artifact={chosen} />
+            ) : (
+              <Empty title={t('file_choose')} command={command('artifacts', 'get', detail.run.ref)} />
+            )}
           </div>
         )
       }}
@@ -62,7 +66,10 @@ function Preview({ run, artifact }: { run: string; artifact: ArtifactView }) {
   const { t } = useTranslation()
   const image = artifact.kind === 'image' || IMAGE.test(artifact.path)
   const small = artifact.size_bytes <= PREVIEW
-  const text = !image && small && (TEXT.test(artifact.path) || ['text', 'log', 'report', 'sample', 'table'].includes(artifact.kind))
+  const text =
+    !image &&
+    small &&
+    (TEXT.test(artifact.path) || ['text', 'log', 'report', 'sample', 'table'].includes(artifact.kind))
   const query = useQuery({ ...artifactText(run, artifact.path), enabled: text })
   const path = `/runs/${seg(run)}/artifacts/content`
   return (

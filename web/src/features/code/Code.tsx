@@ -30,11 +30,25 @@ export function Code({ detail, search, go }: Props) {
         <Facts
           rows={[
             [t('tree'), <Digest key="d" value={tree.digest} />],
-            [t('commit'), tree.commit && <span key="c" className="mono"><Copyable text={tree.commit} /></span>],
+            [
+              t('commit'),
+              tree.commit && (
+                <span key="c" className="mono">
+                  <Copyable text={tree.commit} />
+                </span>
+              ),
+            ],
             [t('branch'), tree.branch],
             [t('remote'), tree.remote],
             [t('captured'), t('captured_counts', { files: tree.files ?? 0, size: size(tree.size_bytes ?? 0) })],
-            [t('changes'), t('changes_counts', { dirty: tree.dirty ?? 0, untracked: tree.untracked ?? 0, ignored: tree.ignored ?? 0 })],
+            [
+              t('changes'),
+              t('changes_counts', {
+                dirty: tree.dirty ?? 0,
+                untracked: tree.untracked ?? 0,
+                ignored: tree.ignored ?? 0,
+              }),
+            ],
           ]}
         />
       </Panel>

@@ -9,12 +9,16 @@ const LINES = 3000
 export function CodeText({ text, patch = false, label }: { text: string; patch?: boolean; label: string }) {
   const { t } = useTranslation()
   const [all, setAll] = useState(false)
-  const lines = patch ? patchLines(text) : text.replace(/\n$/, '').split('\n').map((line) => ({ kind: 'same', text: line }))
+  const lines = patch
+    ? patchLines(text)
+    : text
+        .replace(/\n$/, '')
+        .split('\n')
+        .map((line) => ({ kind: 'same', text: line }))
   const shown = all ? lines : lines.slice(0, LINES)
   return (
     <>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be reachable by keys */}
-      <pre className={`${css.text} ${patch ? '' : css.numbered}`} tabIndex={0} aria-label={label}>
+      <pre className={`${css.text} ${patch ? '' : css.numbered}`} tabIndex={0} role="region" aria-label={label}>
         {shown.map((line, i) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: lines of a fixed text
           <div key={i} data-kind={line.kind}>

@@ -3,7 +3,7 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import { FileText, Search } from 'lucide-react'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
-import { url, seg } from '@/api/client'
+import { seg, url } from '@/api/client'
 import { tree as treeQuery, treeText } from '@/api/queries'
 import type { ListingEntry } from '@/api/types'
 import { size } from '@/lib/format'
@@ -25,7 +25,9 @@ export function TreeFiles({ digest, file, onFile }: Props) {
   const { t } = useTranslation()
   const query = useInfiniteQuery(treeQuery(digest))
   const [search, setSearch] = useState('')
-  const entries = (query.data?.pages.flatMap((page) => page.entries ?? []) ?? []).filter((entry) => entry.type !== 'dir')
+  const entries = (query.data?.pages.flatMap((page) => page.entries ?? []) ?? []).filter(
+    (entry) => entry.type !== 'dir',
+  )
   const found = entries.filter((entry) => nameOf(entry).toLowerCase().includes(search.toLowerCase()))
   const chosen = entries.find((entry) => nameOf(entry) === file)
   if (query.isPending) return <Waiting />
@@ -78,7 +80,10 @@ function nameOf(entry: ListingEntry): string {
 function Preview({ digest, entry }: { digest: string; entry: ListingEntry }) {
   const { t } = useTranslation()
   const big = (entry.size_bytes ?? 0) > PREVIEW
-  const query = useQuery({ ...treeText(digest, entry.path ?? ''), enabled: entry.type === 'file' && !big && Boolean(entry.path) })
+  const query = useQuery({
+    ...treeText(digest, entry.path ?? ''),
+    enabled: entry.type === 'file' && !big && Boolean(entry.path),
+  })
   const download = url(`/trees/${seg(digest)}/content`, { path: entry.path })
   return (
     <Panel
@@ -96,7 +101,15 @@ function Preview({ digest, entry }: { digest: string; entry: ListingEntry }) {
         <Empty title={t('file_big', { size: size(entry.size_bytes ?? 0) })} />
       ) : (
         <Async query={query}>
-          {(text) => (text.includes('\u0000') ? <Empty title={t('file_binary')}><FileText size={18} aria-hidden /></Empty> : <CodeText text={text} label={nameOf(entry)} />)}
+          {(text) =>
+            text.includes('\u0000') ? (
+              <Empty title={t('file_binary')}>
+                <FileText size={18} aria-hidden />
+              </Empty>
+            ) : (
+              <CodeText text={text} label={nameOf(entry)} />
+            )
+          }
         </Async>
       )}
     </Panel>

@@ -30,8 +30,23 @@ export function End({ id, label, className, style, root, children }: Props) {
   const name = rest.split('@')[0] ?? rest
   const look = { className, style, 'data-root': root }
   const inner = children ?? label
-  if (kind === 'run') return <Link to="/runs/$run" params={{ run: rest }} {...look}>{inner}</Link>
-  if (kind === 'data') return <Link to="/datasets/$name" params={{ name: name.split('/').at(-1) ?? name }} {...look}>{inner}</Link>
-  if (kind === 'model') return <Link to="/models/$name" params={{ name: name.split('/').at(-1) ?? name }} {...look}>{inner}</Link>
+  if (kind === 'run')
+    return (
+      <Link to="/runs/$run" params={{ run: rest }} {...look}>
+        {inner}
+      </Link>
+    )
+  if (kind === 'data')
+    return (
+      <Link to="/datasets/$name" params={{ name: name.split('/').at(-1) ?? name }} {...look}>
+        {inner}
+      </Link>
+    )
+  if (kind === 'model')
+    return (
+      <Link to="/models/$name" params={{ name: name.split('/').at(-1) ?? name }} {...look}>
+        {inner}
+      </Link>
+    )
   return <span {...look}>{inner}</span>
 }

@@ -11,7 +11,13 @@ const HEIGHT = 52
 const DX = 270
 const DY = 68
 
-const KINDS: Record<string, Key> = { run: 'kind_run', data: 'kind_data', model: 'kind_model', tree: 'kind_tree', checkpoint: 'kind_checkpoint' }
+const KINDS: Record<string, Key> = {
+  run: 'kind_run',
+  data: 'kind_data',
+  model: 'kind_model',
+  tree: 'kind_tree',
+  checkpoint: 'kind_checkpoint',
+}
 
 /** Boxes and arrows in columns: what it came from, what it is, what came of it. */
 export function Graph({ view }: { view: LineageView }) {
@@ -20,12 +26,25 @@ export function Graph({ view }: { view: LineageView }) {
   const place = new Map(boxes.map((box) => [box.id, box]))
   const size = { width: (columns - 1) * DX + WIDTH, height: (rows - 1) * DY + HEIGHT }
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be reachable by keys
-    <div className={css.graph} style={{ height: size.height + 32 }} tabIndex={0} role="group" aria-label={t('tab_lineage')}>
+    <div
+      className={css.graph}
+      style={{ height: size.height + 32 }}
+      tabIndex={0}
+      role="group"
+      aria-label={t('tab_lineage')}
+    >
       <svg {...size} aria-hidden>
         {(view.edges ?? []).map((edge) => {
           const [a, b] = ends(edge).map((id) => place.get(id))
-          return a && b ? <path key={`${edge.source}${edge.kind}${edge.target}`} d={path(a, b)} fill="none" stroke="var(--line-strong)" strokeWidth="1.5" /> : null
+          return a && b ? (
+            <path
+              key={`${edge.source}${edge.kind}${edge.target}`}
+              d={path(a, b)}
+              fill="none"
+              stroke="var(--line-strong)"
+              strokeWidth="1.5"
+            />
+          ) : null
         })}
       </svg>
       {boxes.map((box) => {

@@ -9,8 +9,8 @@ import { CopyButton } from '@/ui/Copy'
 import { Digest } from '@/ui/Small'
 import { Table } from '@/ui/Table'
 import { Ago } from '@/ui/Time'
-import { Graph } from './Graph'
 import { End, labelOf } from './End'
+import { Graph } from './Graph'
 
 export function Lineage({ detail }: { detail: RunDetail }) {
   const { t } = useTranslation()
@@ -47,11 +47,24 @@ function List({ view }: { view: LineageView }) {
         rows={view.edges ?? []}
         rowKey={(edge) => `${edge.source} ${edge.kind} ${edge.target}`}
         columns={[
-          { id: 'source', title: t('lineage_source'), cell: (edge) => <End id={edge.source} label={labelOf(view, edge.source)} /> },
+          {
+            id: 'source',
+            title: t('lineage_source'),
+            cell: (edge) => <End id={edge.source} label={labelOf(view, edge.source)} />,
+          },
           { id: 'kind', title: t('lineage_kind'), cell: (edge) => word('lineage', edge.kind) },
-          { id: 'target', title: t('lineage_target'), cell: (edge) => <End id={edge.target} label={labelOf(view, edge.target)} /> },
+          {
+            id: 'target',
+            title: t('lineage_target'),
+            cell: (edge) => <End id={edge.target} label={labelOf(view, edge.target)} />,
+          },
           { id: 'digest', title: t('digest'), cell: (edge) => <Digest value={text(view, edge.target, 'digest')} /> },
-          { id: 'created', title: t('col_created'), right: true, cell: (edge) => <Ago us={Number(view.nodes?.[edge.target]?.created_us ?? 0)} /> },
+          {
+            id: 'created',
+            title: t('col_created'),
+            right: true,
+            cell: (edge) => <Ago us={Number(view.nodes?.[edge.target]?.created_us ?? 0)} />,
+          },
         ]}
       />
     </Panel>

@@ -10,7 +10,11 @@ export interface Box {
 
 export function layout(view: LineageView): { boxes: Box[]; columns: number; rows: number } {
   const column = new Map<string, number>([[view.root, 0]])
-  const ids = new Set([view.root, ...Object.keys(view.nodes ?? {}), ...(view.edges ?? []).flatMap((e) => [e.source, e.target])])
+  const ids = new Set([
+    view.root,
+    ...Object.keys(view.nodes ?? {}),
+    ...(view.edges ?? []).flatMap((e) => [e.source, e.target]),
+  ])
   spread(view.edges ?? [], column)
   for (const id of ids) if (!column.has(id)) column.set(id, 0)
   const least = Math.min(...column.values())

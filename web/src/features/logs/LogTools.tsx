@@ -54,7 +54,10 @@ export function LogTools({ filter, go, ranks, attempts, wrap, onWrap, onError, o
         <Select
           w={120}
           aria-label={t('rank')}
-          data={[{ value: '', label: t('rank_all') }, ...numbers(ranks, 0).map((n) => ({ value: n, label: t('rank_n', { n }) }))]}
+          data={[
+            { value: '', label: t('rank_all') },
+            ...numbers(ranks, 0).map((n) => ({ value: n, label: t('rank_n', { n }) })),
+          ]}
           value={filter.rank}
           onChange={(rank) => go({ rank: rank ?? '' })}
           allowDeselect={false}
@@ -64,7 +67,10 @@ export function LogTools({ filter, go, ranks, attempts, wrap, onWrap, onError, o
         <Select
           w={130}
           aria-label={t('attempt')}
-          data={[{ value: '', label: t('attempt_all') }, ...numbers(attempts, 1).map((n) => ({ value: n, label: t('attempt_n', { n }) }))]}
+          data={[
+            { value: '', label: t('attempt_all') },
+            ...numbers(attempts, 1).map((n) => ({ value: n, label: t('attempt_n', { n }) })),
+          ]}
           value={filter.attempt}
           onChange={(attempt) => go({ attempt: attempt ?? '' })}
           allowDeselect={false}

@@ -5,8 +5,8 @@ import { ArrowDown } from 'lucide-react'
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import type { RunDetail } from '@/api/types'
-import { isLive } from '@/lib/states'
 import type { RunSearch } from '@/lib/search'
+import { isLive } from '@/lib/states'
 import { Empty, ErrorNote, errorText, Waiting } from '@/ui/Blocks'
 import { LogLineRow } from './LogLineRow'
 import { LogTools } from './LogTools'
@@ -23,7 +23,12 @@ export function LogsPanel({ detail, search, go }: Props) {
   const { t } = useTranslation()
   const { run, spec } = detail
   const filter = useMemo(
-    () => ({ level: search.level ?? '', rank: search.rank ?? '', grep: search.grep ?? '', attempt: search.attempt ?? '' }),
+    () => ({
+      level: search.level ?? '',
+      rank: search.rank ?? '',
+      grep: search.grep ?? '',
+      attempt: search.attempt ?? '',
+    }),
     [search.level, search.rank, search.grep, search.attempt],
   )
   const logs = useLogs(run.id, filter, isLive(run.state))
@@ -55,7 +60,11 @@ export function LogsPanel({ detail, search, go }: Props) {
         onError={() => void jump()}
         onDownload={() => void download()}
       />
-      {Boolean(logs.error) && <div style={{ padding: 12 }}><ErrorNote error={logs.error} /></div>}
+      {Boolean(logs.error) && (
+        <div style={{ padding: 12 }}>
+          <ErrorNote error={logs.error} />
+        </div>
+      )}
       {!logs.complete && logs.lines.length > 0 && (
         <div className={css.note}>
           {t('logs_earlier', { count: logs.lines.length })}
@@ -70,7 +79,11 @@ export function LogsPanel({ detail, search, go }: Props) {
         </div>
       )}
       {logs.lines.length === 0 ? (
-        logs.loading ? <Waiting /> : <Nothing filtered={Boolean(filter.grep || filter.level || filter.rank)} />
+        logs.loading ? (
+          <Waiting />
+        ) : (
+          <Nothing filtered={Boolean(filter.grep || filter.level || filter.rank)} />
+        )
       ) : (
         <Lines lines={logs.lines} grep={filter.grep} ranks={ranks > 1} wrap={wrap} found={found} />
       )}
@@ -131,9 +144,23 @@ function Lines({ lines, grep, ranks, wrap, found }: LinesProps) {
   }
   return (
     <div style={{ position: 'relative', flex: 1, minHeight: 0, display: 'flex' }}>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be reachable by keys */}
-      <div className={`${css.lines} ${wrap ? css.wrapOn : ''}`} ref={box} onScroll={scrolled} tabIndex={0} role="log" aria-live="off" aria-label={t('tab_logs')}>
-        <div style={{ height: rows.getTotalSize(), position: 'relative', width: wrap ? '100%' : undefined, minWidth: '100%' }}>
+      <div
+        className={`${css.lines} ${wrap ? css.wrapOn : ''}`}
+        ref={box}
+        onScroll={scrolled}
+        tabIndex={0}
+        role="log"
+        aria-live="off"
+        aria-label={t('tab_logs')}
+      >
+        <div
+          style={{
+            height: rows.getTotalSize(),
+            position: 'relative',
+            width: wrap ? '100%' : undefined,
+            minWidth: '100%',
+          }}
+        >
           {rows.getVirtualItems().map(({ index, start, key }) => {
             const line = lines[index]!
             return (

@@ -91,9 +91,7 @@ export function useLogs(run: string, filter: LogFilter, live: boolean): Logs {
     const timer = setInterval(() => !document.hidden && void poll(), POLL_MS)
     return () => clearInterval(timer)
   }, [live, poll])
-  useChange(
-    useCallback((change) => change.run_id === run && /^logs?\b|line/.test(change.kind ?? '') && void poll(), [run, poll]),
-  )
+  useChange(useCallback((change) => change.topic === `run:${run}` && Boolean(change.lines) && void poll(), [run, poll]))
 
   const earlier = useCallback(() => {
     tail.current = Math.min(tail.current * 4, 1_000_000)
@@ -129,7 +127,9 @@ export async function allText(run: string, attempt: string): Promise<string[]> {
   let after = ''
   for (;;) {
     const found: LogPage = await get<LogPage>(`/runs/${seg(run)}/logs`, { attempt, after, limit: 5000 })
-    parts.push(...found.lines.map((line) => `${new Date(line.time_us / 1000).toISOString()} [${line.rank}] ${line.text}\n`))
+    parts.push(
+      ...found.lines.map((line) => `${new Date(line.time_us / 1000).toISOString()} [${line.rank}] ${line.text}\n`),
+    )
     if (!found.more || !found.next || found.next === after) return parts
     after = found.next
   }

@@ -52,7 +52,11 @@ function CardTile({ card }: { card: Card }) {
   const state = card.state ?? 'unknown'
   const run = card.run ?? ''
   return (
-    <div className={css.card} data-state={state} style={{ '--tone': `var(--tone-${state === 'held' ? 'blue' : tone(state)})` } as CSSProperties}>
+    <div
+      className={css.card}
+      data-state={state}
+      style={{ '--tone': `var(--tone-${state === 'held' ? 'blue' : tone(state)})` } as CSSProperties}
+    >
       <div className={css.cardTop}>
         <span>
           {card.kind ?? ''} {card.index}

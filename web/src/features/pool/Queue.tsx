@@ -35,11 +35,20 @@ export function Queue({ entries }: { entries: QueueEntry[] }) {
                 <span className="dim">{t('held_elsewhere')}</span>
               ),
           },
-          { id: 'reason', title: t('waits_for'), cell: (entry) => sentence(`reason.${entry.reason.code}`, entry.reason.params) },
+          {
+            id: 'reason',
+            title: t('waits_for'),
+            cell: (entry) => sentence(`reason.${entry.reason.code}`, entry.reason.params),
+          },
           { id: 'priority', title: t('col_priority'), cell: ({ run }) => word('priority', run.priority ?? 'normal') },
           { id: 'cards', title: t('col_cards'), right: true, cell: ({ run }) => run.cards ?? 0 },
           { id: 'owner', title: t('col_owner'), cell: ({ run }) => run.owner || '–' },
-          { id: 'since', title: t('waited'), right: true, cell: ({ run }) => <Span from={run.queued_us || run.created_us} /> },
+          {
+            id: 'since',
+            title: t('waited'),
+            right: true,
+            cell: ({ run }) => <Span from={run.queued_us || run.created_us} />,
+          },
         ]}
       />
     </Panel>

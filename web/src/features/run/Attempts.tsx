@@ -44,7 +44,10 @@ export function Attempts({ detail }: { detail: RunDetail }) {
             id: 'resumed',
             title: t('resumed_from'),
             right: true,
-            cell: (attempt) => (typeof attempt.resumed_from_step === 'number' ? t('step_n', { step: number(attempt.resumed_from_step) }) : '–'),
+            cell: (attempt) =>
+              typeof attempt.resumed_from_step === 'number'
+                ? t('step_n', { step: number(attempt.resumed_from_step) })
+                : '–',
           },
           { id: 'lost', title: t('lost_steps'), right: true, cell: (attempt) => attempt.lost_steps || '–' },
         ]}
@@ -93,7 +96,10 @@ function Where({ attempt }: { attempt: AttemptView }) {
   return (
     <span>
       {places
-        .map((place) => `${place.node ?? '?'}${place.cards?.length ? ` · ${t('cards_list', { list: place.cards.join(', ') })}` : ''}`)
+        .map(
+          (place) =>
+            `${place.node ?? '?'}${place.cards?.length ? ` · ${t('cards_list', { list: place.cards.join(', ') })}` : ''}`,
+        )
         .join('; ')}
     </span>
   )

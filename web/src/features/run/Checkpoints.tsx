@@ -22,7 +22,11 @@ export function Checkpoints({ detail }: { detail: RunDetail }) {
         columns={[
           { id: 'step', title: t('step'), right: true, cell: (row) => <b>{number(row.step)}</b> },
           { id: 'name', title: t('name'), cell: (row) => <span className="mono">{row.name}</span> },
-          { id: 'state', title: t('col_state'), cell: (row) => <State kind="checkpoint_state" state={row.state ?? 'durable'} /> },
+          {
+            id: 'state',
+            title: t('col_state'),
+            cell: (row) => <State kind="checkpoint_state" state={row.state ?? 'durable'} />,
+          },
           { id: 'size', title: t('size'), right: true, cell: (row) => size(row.size_bytes ?? 0) },
           { id: 'digest', title: t('digest'), cell: (row) => <Digest value={row.digest} /> },
           { id: 'attempt', title: t('attempt'), right: true, cell: (row) => row.attempt ?? '–' },

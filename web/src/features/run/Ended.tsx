@@ -30,8 +30,7 @@ export function Ended({ detail }: { detail: RunDetail }) {
         </div>
       )}
       {lines !== undefined && (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be reachable by keys
-        <pre className={css.pre} tabIndex={0} aria-label={t('last_lines')}>
+        <pre className={css.pre} tabIndex={0} role="region" aria-label={t('last_lines')}>
           {Array.isArray(lines) ? lines.map(String).join('\n') : String(lines)}
         </pre>
       )}

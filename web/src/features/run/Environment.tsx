@@ -49,13 +49,27 @@ export function Environment({ detail }: { detail: RunDetail }) {
               [t('kind'), env.kind ?? 'current'],
               ['Python', env.python],
               [t('platform'), env.platform],
-              [t('interpreter'), env.executable && <span key="x" className="mono">{env.executable}</span>],
+              [
+                t('interpreter'),
+                env.executable && (
+                  <span key="x" className="mono">
+                    {env.executable}
+                  </span>
+                ),
+              ],
             ]}
           />
         </Panel>
         {vars.length > 0 && (
           <Panel title={t('variables')}>
-            <Facts rows={vars.map(([name, value]) => [<span key={name} className="mono">{name}</span>, value])} />
+            <Facts
+              rows={vars.map(([name, value]) => [
+                <span key={name} className="mono">
+                  {name}
+                </span>,
+                value,
+              ])}
+            />
           </Panel>
         )}
       </div>

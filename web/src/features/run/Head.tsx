@@ -48,7 +48,7 @@ export function Head({ detail, tab }: { detail: RunDetail; tab: string }) {
           <Tag key={tag}>{tag}</Tag>
         ))}
       </div>
-      <Why detail={detail} />
+      {!(tab === 'summary' && run.state === 'failed') && <Why detail={detail} />}
       <Tabs detail={detail} tab={tab} />
     </header>
   )
@@ -69,7 +69,10 @@ function Why({ detail }: { detail: RunDetail }) {
   const reason = run.reason ? sentence(`reason.${run.reason.code}`, run.reason.params) : ''
   if (!cause && !reason) return null
   return (
-    <div className={css.reason} style={{ '--tone': `var(--tone-${tone(run.state)})`, color: 'var(--tone)' } as CSSProperties}>
+    <div
+      className={css.reason}
+      style={{ '--tone': `var(--tone-${tone(run.state)})`, color: 'var(--tone)' } as CSSProperties}
+    >
       {[cause, reason].filter(Boolean).join(' · ')}
     </div>
   )

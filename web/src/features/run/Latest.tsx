@@ -52,7 +52,8 @@ export function Latest({ id, summary }: { id: string; summary: Record<string, un
 
 function tileOf(info: KeyInfo, best: string): Tile {
   const goal = info.definition?.goal
-  const extreme = goal === 'max' ? info.max : goal === 'min' || /loss|ppl|perplexity|error/.test(info.key) ? info.min : undefined
+  const extreme =
+    goal === 'max' ? info.max : goal === 'min' || /loss|ppl|perplexity|error/.test(info.key) ? info.min : undefined
   return {
     name: info.key,
     value: number(info.last ?? 0),

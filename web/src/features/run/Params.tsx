@@ -42,7 +42,11 @@ export function Params({ detail }: { detail: RunDetail }) {
           { id: 'value', title: t('value'), cell: ([, value]) => <Value text={plain(value)} /> },
         ]}
       />
-      {found.length > SHOWN && <p className="dim" style={{ padding: '0 14px' }}>{t('shown_of', { shown: SHOWN, total: found.length })}</p>}
+      {found.length > SHOWN && (
+        <p className="dim" style={{ padding: '0 14px' }}>
+          {t('shown_of', { shown: SHOWN, total: found.length })}
+        </p>
+      )}
     </Panel>
   )
 }
@@ -55,7 +59,11 @@ function Value({ text }: { text: string }) {
     <span className="mono" style={{ overflowWrap: 'anywhere', whiteSpace: 'pre-wrap' }}>
       {long ? text.slice(0, LONG) : text}
       {long && (
-        <button type="button" onClick={() => setOpen(true)} style={{ all: 'unset', cursor: 'pointer', color: 'var(--link)' }}>
+        <button
+          type="button"
+          onClick={() => setOpen(true)}
+          style={{ all: 'unset', cursor: 'pointer', color: 'var(--link)' }}
+        >
           {' '}
           {t('show_rest', { count: text.length - LONG })}
         </button>

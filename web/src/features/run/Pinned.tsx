@@ -14,34 +14,44 @@ export function Pinned({ detail }: { detail: RunDetail }) {
   return (
     <Panel title={t('pinned')}>
       <Facts
-        rows={[
-          ...Object.entries(spec.data ?? {}).map(
-            ([name, pin]) =>
-              [
-                `${t('data')} ${name}`,
-                <span key={name}>
-                  {pin.dataset ? (
-                    <Link to="/datasets/$name" params={{ name: pin.dataset }}>
-                      {pin.dataset}@{pin.version}
-                    </Link>
-                  ) : (
-                    pin.ref
-                  )}{' '}
-                  {pin.size_bytes ? <span className="dim">{size(pin.size_bytes)}</span> : null}
-                  <br />
-                  <Digest value={pin.digest} />
-                </span>,
-              ] as [string, React.ReactNode],
-          ),
-          [t('tree'), tree && <TreeFact key="t" detail={detail} />],
-          [t('environment'), environment && <EnvFact key="e" detail={detail} />],
-          [t('seed'), <span key="s" className="num">{spec.seed ?? 0}</span>],
-          [t('determinism'), t(spec.determinism === 'recorded' ? 'determinism_recorded' : 'determinism_exact')],
-          [t('started_from'), spec.from && `${spec.from.kind} ${spec.from.ref}`],
-          [t('reproduces'), detail.reproduces && <RunLink key="r" id={detail.reproduces} />],
-          [t('template'), spec.template],
-          [t('retries'), Object.entries(spec.retries ?? {}).map(([cause, n]) => <Tag key={cause}>{`${cause}: ${n}`}</Tag>)],
-        ].filter(([, value]) => !(Array.isArray(value) && value.length === 0)) as [React.ReactNode, React.ReactNode][]}
+        rows={
+          [
+            ...Object.entries(spec.data ?? {}).map(
+              ([name, pin]) =>
+                [
+                  `${t('data')} ${name}`,
+                  <span key={name}>
+                    {pin.dataset ? (
+                      <Link to="/datasets/$name" params={{ name: pin.dataset }}>
+                        {pin.dataset}@{pin.version}
+                      </Link>
+                    ) : (
+                      pin.ref
+                    )}{' '}
+                    {pin.size_bytes ? <span className="dim">{size(pin.size_bytes)}</span> : null}
+                    <br />
+                    <Digest value={pin.digest} />
+                  </span>,
+                ] as [string, React.ReactNode],
+            ),
+            [t('tree'), tree && <TreeFact key="t" detail={detail} />],
+            [t('environment'), environment && <EnvFact key="e" detail={detail} />],
+            [
+              t('seed'),
+              <span key="s" className="num">
+                {spec.seed ?? 0}
+              </span>,
+            ],
+            [t('determinism'), t(spec.determinism === 'recorded' ? 'determinism_recorded' : 'determinism_exact')],
+            [t('started_from'), spec.from && `${spec.from.kind} ${spec.from.ref}`],
+            [t('reproduces'), detail.reproduces && <RunLink key="r" id={detail.reproduces} />],
+            [t('template'), spec.template],
+            [
+              t('retries'),
+              Object.entries(spec.retries ?? {}).map(([cause, n]) => <Tag key={cause}>{`${cause}: ${n}`}</Tag>),
+            ],
+          ].filter(([, value]) => !(Array.isArray(value) && value.length === 0)) as [React.ReactNode, React.ReactNode][]
+        }
       />
       {what && <pre className={css.pre}>{what}</pre>}
       {(detail.nondeterminism ?? []).length > 0 && (
@@ -62,7 +72,8 @@ function TreeFact({ detail }: { detail: RunDetail }) {
       <div className="dim">
         {tree.commit && <span className="mono">{tree.commit.slice(0, 10)} </span>}
         {tree.branch}
-        {(tree.dirty ?? 0) + (tree.untracked ?? 0) > 0 && ` · ${t('tree_changes', { count: (tree.dirty ?? 0) + (tree.untracked ?? 0) })}`}
+        {(tree.dirty ?? 0) + (tree.untracked ?? 0) > 0 &&
+          ` · ${t('tree_changes', { count: (tree.dirty ?? 0) + (tree.untracked ?? 0) })}`}
       </div>
     </>
   )

@@ -34,14 +34,24 @@ export function Cost({ detail }: { detail: RunDetail }) {
     <Panel title={t('cost')}>
       <Facts
         rows={[
-          [t('col_card_hours'), <b key="c" className="num">{cardHours(run.card_seconds ?? 0)}</b>],
+          [
+            t('col_card_hours'),
+            <b key="c" className="num">
+              {cardHours(run.card_seconds ?? 0)}
+            </b>,
+          ],
           [t('waited'), waited !== undefined && waited >= 0 ? duration(waited) : undefined],
           [t('col_cards'), t('cards_shape', { count: run.cards ?? 0, nodes: res.nodes ?? 1 })],
           [t('card_kind'), res.kind && res.kind !== 'any' ? res.kind : undefined],
           [t('card_memory'), res.card_memory_bytes ? size(res.card_memory_bytes) : undefined],
           [t('time_limit'), res.time_limit_s ? duration(res.time_limit_s) : undefined],
           [t('col_priority'), word('priority', run.priority ?? 'normal')],
-          [t('launcher'), <span key="l" className="mono">{spec.launcher ?? 'rank_per_card'}</span>],
+          [
+            t('launcher'),
+            <span key="l" className="mono">
+              {spec.launcher ?? 'rank_per_card'}
+            </span>,
+          ],
         ]}
       />
     </Panel>

@@ -16,7 +16,11 @@ export function Stages({ stages }: { stages: StageView[] }) {
         rowKey={(stage) => stage.name}
         columns={[
           { id: 'name', title: t('stage'), cell: (stage) => <b style={{ fontWeight: 500 }}>{stage.name}</b> },
-          { id: 'state', title: t('col_state'), cell: (stage) => <State kind="stage_state" state={stage.state ?? 'waiting'} /> },
+          {
+            id: 'state',
+            title: t('col_state'),
+            cell: (stage) => <State kind="stage_state" state={stage.state ?? 'waiting'} />,
+          },
           {
             id: 'products',
             title: t('products'),

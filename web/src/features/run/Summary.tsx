@@ -4,9 +4,9 @@ import { Ended } from './Ended'
 import { Events } from './Events'
 import { Latest } from './Latest'
 import { Pinned } from './Pinned'
-import { Cost, Registered } from './Side'
 import { ProgressPanel } from './ProgressPanel'
 import css from './run.module.css'
+import { Cost, Registered } from './Side'
 import { Stages } from './Stages'
 
 export function Summary({ detail }: { detail: RunDetail }) {

@@ -55,7 +55,12 @@ export function VerbConfirm({ verb, run, onClose }: Props) {
         <Button variant="default" onClick={onClose}>
           {t('cancel')}
         </Button>
-        <Button color={verb === 'stop' ? 'red' : undefined} loading={act.isPending} onClick={() => act.mutate()} data-autofocus>
+        <Button
+          color={verb === 'stop' ? 'red' : undefined}
+          loading={act.isPending}
+          onClick={() => act.mutate()}
+          data-autofocus
+        >
           {t(`verb_${verb}`)}
         </Button>
       </div>

@@ -1,11 +1,11 @@
 import { ActionIcon, Button, Menu } from '@mantine/core'
+import { notifications } from '@mantine/notifications'
 import { Ellipsis, Hand, Pause, Play, RotateCcw, Square, SquareTerminal } from 'lucide-react'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import type { RunView } from '@/api/types'
 import { command } from '@/lib/command'
 import { type Verb, verbs } from '@/lib/states'
-import { notifications } from '@mantine/notifications'
 import css from './run.module.css'
 import { VerbConfirm } from './VerbConfirm'
 

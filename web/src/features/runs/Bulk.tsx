@@ -22,14 +22,14 @@ export function Bulk({ runs, onClear }: Props) {
   const { t } = useTranslation()
   const [asked, setAsked] = useState<Verb | null>(null)
   if (runs.length === 0) return null
-  const fit = (verb: Verb) => runs.filter((run) => verbs(run.state, run.outside ?? false).includes(verb))
+  const able = (verb: Verb) => runs.filter((run) => verbs(run.state, run.outside ?? false).includes(verb))
   return (
     <div className={css.bulk} role="toolbar" aria-label={t('bulk_label')}>
       <span>{t('bulk_chosen', { count: runs.length })}</span>
       <Button
         variant="default"
         leftSection={<Pause size={13} aria-hidden />}
-        disabled={fit('pause').length === 0}
+        disabled={able('pause').length === 0}
         onClick={() => setAsked('pause')}
       >
         {t('verb_pause')}
@@ -38,7 +38,7 @@ export function Bulk({ runs, onClear }: Props) {
         variant="default"
         color="red"
         leftSection={<Square size={13} aria-hidden />}
-        disabled={fit('stop').length === 0}
+        disabled={able('stop').length === 0}
         onClick={() => setAsked('stop')}
       >
         {t('verb_stop')}
@@ -46,7 +46,7 @@ export function Bulk({ runs, onClear }: Props) {
       <Button variant="subtle" color="gray" leftSection={<X size={13} aria-hidden />} onClick={onClear}>
         {t('bulk_clear')}
       </Button>
-      {asked && <Confirm verb={asked} runs={fit(asked)} onClose={() => setAsked(null)} onDone={onClear} />}
+      {asked && <Confirm verb={asked} runs={able(asked)} onClose={() => setAsked(null)} onDone={onClear} />}
     </div>
   )
 }
@@ -76,7 +76,9 @@ function Confirm({ verb, runs, onClose, onDone }: ConfirmProps) {
   }
   return (
     <Modal opened onClose={onClose} title={t(`verb_${verb}`)} closeButtonProps={{ 'aria-label': t('close') }}>
-      <p style={{ marginTop: 0 }}>{t(verb === 'stop' ? 'bulk_stop_effect' : 'bulk_pause_effect', { count: runs.length, cards })}</p>
+      <p style={{ marginTop: 0 }}>
+        {t(verb === 'stop' ? 'bulk_stop_effect' : 'bulk_pause_effect', { count: runs.length, cards })}
+      </p>
       <Command text={runs.map((run) => command(verb, run.ref)).join('\n')} />
       <div style={{ display: 'flex', justifyContent: 'flex-end', gap: 8, marginTop: 16 }}>
         <Button variant="default" onClick={onClose}>

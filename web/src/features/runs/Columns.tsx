@@ -20,7 +20,11 @@ export function Columns({ chosen, onChange, sample }: Props) {
   return (
     <Popover opened={open} onChange={setOpen} position="bottom-end" width={300} trapFocus>
       <Popover.Target>
-        <Button variant="default" leftSection={<Columns3 size={14} aria-hidden />} onClick={() => setOpen((was) => !was)}>
+        <Button
+          variant="default"
+          leftSection={<Columns3 size={14} aria-hidden />}
+          onClick={() => setOpen((was) => !was)}
+        >
           {t('columns')}
         </Button>
       </Popover.Target>

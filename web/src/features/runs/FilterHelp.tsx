@@ -4,18 +4,20 @@ import css from './runs.module.css'
 
 const FIELDS: [string, Key][] = [
   ['state, cause', 'filter_states'],
-  ['name, owner, project', 'filter_texts'],
+  ['name, ref, owner, project', 'filter_texts'],
   ['tags', 'filter_tags'],
-  ['metrics.loss', 'filter_metrics'],
-  ["params.lr, params.'a b'", 'filter_params'],
+  ["metrics.loss, min(metrics.'a b')", 'filter_metrics'],
+  ['params.lr', 'filter_params'],
   ['created, started, ended', 'filter_times'],
+  ['cards, step, duration', 'filter_numbers'],
 ]
 
 const EXAMPLES = [
   "state = 'running'",
   'metrics.loss < 2 and params.lr = 0.001',
   "tags has 'baseline' and not state = 'failed'",
-  "name contains 'wide' or owner = 'admin'",
+  "name has 'wide' or owner in ('ada', 'bo')",
+  "created > '2h ago' and min(metrics.'eval/loss') < 3",
 ]
 
 export function FilterHelp({ onPick }: { onPick: (filter: string) => void }) {

@@ -8,6 +8,7 @@ import css from './runs.module.css'
 interface Props {
   columns: RunColumn[]
   template: string
+  least: number
   order: string
   descending: boolean
   onSort: (order: string) => void
@@ -17,10 +18,10 @@ interface Props {
   onAll: () => void
 }
 
-export function Head({ columns, template, order, descending, onSort, onWidth, all, some, onAll }: Props) {
+export function Head({ columns, template, least, order, descending, onSort, onWidth, all, some, onAll }: Props) {
   const { t } = useTranslation()
   return (
-    <div className={css.head} role="row" style={{ gridTemplateColumns: template }}>
+    <div className={css.head} role="row" style={{ gridTemplateColumns: template, minWidth: least }}>
       <div className={css.check} role="columnheader">
         <Checkbox size="xs" aria-label={t('select_all')} checked={all} indeterminate={some && !all} onChange={onAll} />
       </div>
@@ -50,7 +51,11 @@ export function Head({ columns, template, order, descending, onSort, onWidth, al
                 <span className="cut">{title}</span>
               </span>
             )}
-            <span className={css.grip} onPointerDown={(event) => drag(event, (width) => onWidth(column.id, width))} aria-hidden />
+            <span
+              className={css.grip}
+              onPointerDown={(event) => drag(event, (width) => onWidth(column.id, width))}
+              aria-hidden
+            />
           </div>
         )
       })}

@@ -17,7 +17,10 @@ export function Quick({ filter, onChange }: { filter: string; onChange: (filter:
   return (
     <SegmentedControl
       aria-label={t('quick_label')}
-      data={[...QUICK.map(([label], i) => ({ value: String(i), label: t(label) })), ...(at < 0 ? [{ value: '-1', label: t('quick_own') }] : [])]}
+      data={[
+        ...QUICK.map(([label], i) => ({ value: String(i), label: t(label) })),
+        ...(at < 0 ? [{ value: '-1', label: t('quick_own') }] : []),
+      ]}
       value={String(at)}
       onChange={(value) => onChange(QUICK[Number(value)]?.[1] ?? filter)}
     />

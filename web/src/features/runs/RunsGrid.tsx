@@ -4,8 +4,8 @@ import { useVirtualizer } from '@tanstack/react-virtual'
 import { useEffect, useMemo, useRef } from 'react'
 import { useTranslation } from 'react-i18next'
 import type { RunView } from '@/api/types'
-import type { RunColumn } from './runColumns'
 import { Head } from './Head'
+import type { RunColumn } from './runColumns'
 import css from './runs.module.css'
 import { useWidths } from './widths'
 
@@ -45,31 +45,34 @@ export function RunsGrid(props: Props) {
   useEffect(() => {
     if (active >= 0) rows.scrollToIndex(active)
   }, [active, rows])
-  const template = useMemo(
-    () =>
-      `44px ${columns
-        .map((column) => {
-          const width = widths[column.id] ?? column.width
-          return column.id === 'name' && !widths.name ? `minmax(${width}px, 1fr)` : `${width}px`
-        })
-        .join(' ')} 10px`,
-    [columns, widths],
-  )
+  const { template, least } = useMemo(() => layout(columns, widths), [columns, widths])
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be reachable by keys
-    <div className={css.grid} ref={scroll} role="table" aria-label={t('nav_runs')} aria-rowcount={props.total} tabIndex={0}>
+    <div
+      className={css.grid}
+      ref={scroll}
+      role="table"
+      aria-label={t('nav_runs')}
+      aria-rowcount={props.total}
+      tabIndex={0}
+    >
       <Head
         columns={columns}
         template={template}
+        least={least}
         order={props.order}
         descending={props.descending}
         onSort={props.onSort}
         onWidth={setWidth}
         all={runs.length > 0 && runs.every((run) => chosen.has(run.id))}
         some={chosen.size > 0}
-        onAll={() => onChoose(runs.map((run) => run.id), !runs.every((run) => chosen.has(run.id)))}
+        onAll={() =>
+          onChoose(
+            runs.map((run) => run.id),
+            !runs.every((run) => chosen.has(run.id)),
+          )
+        }
       />
-      <div role="rowgroup" style={{ height: rows.getTotalSize(), position: 'relative', minWidth: 'max-content' }}>
+      <div role="rowgroup" style={{ height: rows.getTotalSize(), position: 'relative', minWidth: least }}>
         {items.map(({ index, start }) => {
           const run = runs[index]!
           return (
@@ -89,6 +92,15 @@ export function RunsGrid(props: Props) {
       </div>
     </div>
   )
+}
+
+/** Columns in pixels; the name takes what is left over. */
+function layout(columns: RunColumn[], widths: Record<string, number>): { template: string; least: number } {
+  const sizes = columns.map((column) => widths[column.id] ?? column.width)
+  const parts = columns.map((column, i) =>
+    column.id === 'name' && !widths.name ? `minmax(${sizes[i]}px, 1fr)` : `${sizes[i]}px`,
+  )
+  return { template: `44px ${parts.join(' ')} 10px`, least: sizes.reduce((sum, width) => sum + width, 54) }
 }
 
 interface RowProps {

@@ -37,7 +37,8 @@ function RunProgress({ run }: { run: RunView }) {
   const part = share(run)
   const { step = 0, steps_total: total = 0, seconds_left: left } = run.progress ?? {}
   if (part === undefined) return <span className="num dim">{step > 0 ? number(step) : '–'}</span>
-  const tone = run.state === 'finished' ? 'green' : run.state === 'failed' ? 'red' : run.state === 'running' ? 'blue' : 'grey'
+  const tone =
+    run.state === 'finished' ? 'green' : run.state === 'failed' ? 'red' : run.state === 'running' ? 'blue' : 'grey'
   return (
     <span className={css.progress} title={`${number(step)} / ${number(total)}`}>
       <Bar share={part} tone={tone} label={`${number(step)} / ${number(total)}`} />
@@ -55,12 +56,12 @@ export const FIXED: RunColumn[] = [
   { id: 'owner', title: 'col_owner', width: 110, order: 'owner', cell: (run) => <span className="cut">{run.owner || '–'}</span> },
   { id: 'tags', title: 'col_tags', width: 150, cell: (run) => (run.tags ?? []).map((tag) => <Tag key={tag}>{tag}</Tag>) },
   { id: 'cards', title: 'col_cards', width: 70, right: true, order: 'cards', cell: (run) => run.cards ?? 0 },
-  { id: 'duration', title: 'col_duration', width: 100, right: true, cell: (run) => <Span from={run.started_us} to={run.ended_us} /> },
+  { id: 'duration', title: 'col_duration', width: 100, right: true, order: 'duration', cell: (run) => <Span from={run.started_us} to={run.ended_us} /> },
   { id: 'created', title: 'col_created', width: 120, right: true, order: 'created', cell: (run) => <Ago us={run.created_us} /> },
-  { id: 'card_hours', title: 'col_card_hours', width: 100, right: true, cell: (run) => cardHours(run.card_seconds ?? 0) },
-  { id: 'attempt', title: 'col_attempts', width: 90, right: true, cell: (run) => run.attempt ?? 0 },
+  { id: 'card_hours', title: 'col_card_hours', width: 100, right: true, order: 'card_seconds', cell: (run) => cardHours(run.card_seconds ?? 0) },
+  { id: 'attempt', title: 'col_attempts', width: 90, right: true, order: 'attempt', cell: (run) => run.attempt ?? 0 },
   { id: 'priority', title: 'col_priority', width: 90, order: 'priority', cell: (run) => word('priority', run.priority ?? 'normal') },
-  { id: 'cause', title: 'col_cause', width: 170, cell: (run) => <span className="cut">{run.cause ? word('cause', run.cause) : '–'}</span> },
+  { id: 'cause', title: 'col_cause', width: 170, order: 'cause', cell: (run) => <span className="cut">{run.cause ? word('cause', run.cause) : '–'}</span> },
   { id: 'project', title: 'col_project', width: 110, cell: (run) => <span className="cut">{run.project}</span> },
 ] // biome-ignore format: one column a line
 
@@ -72,13 +73,32 @@ export function columnOf(id: string): RunColumn | undefined {
   if (fixed) return fixed
   if (id.startsWith('metrics.')) {
     const key = id.slice(8)
-    return { id, title: null, width: 118, right: true, order: id, cell: (run) => number(run.metrics?.[key] ?? run.metrics?.[id]) }
+    return {
+      id,
+      title: null,
+      width: 118,
+      right: true,
+      order: fieldOf('metrics', key),
+      cell: (run) => number(run.metrics?.[key] ?? run.metrics?.[id]),
+    }
   }
   if (id.startsWith('params.')) {
     const key = id.slice(7)
-    return { id, title: null, width: 118, right: true, order: id, cell: (run) => <Param value={run.params?.[key] ?? run.params?.[id]} /> }
+    return {
+      id,
+      title: null,
+      width: 118,
+      right: true,
+      order: fieldOf('params', key),
+      cell: (run) => <Param value={run.params?.[key] ?? run.params?.[id]} />,
+    }
   }
   return undefined
+}
+
+/** A name of the search language: quoted where it holds more than the language reads as one word. */
+export function fieldOf(group: 'metrics' | 'params', key: string): string {
+  return /^[\w/@:+%#-]+(\.[\w/@:+%#-]+)*$/.test(key) ? `${group}.${key}` : `${group}.'${key.replaceAll("'", "''")}'`
 }
 
 function Param({ value }: { value: unknown }) {

@@ -12,12 +12,21 @@ export function Account() {
   const { data } = useQuery(me)
   const signOut = useSignOut()
   return (
-    <Panel title={t('account')} actions={<Button variant="default" onClick={signOut}>{t('sign_out')}</Button>}>
+    <Panel
+      title={t('account')}
+      actions={
+        <Button variant="default" onClick={signOut}>
+          {t('sign_out')}
+        </Button>
+      }
+    >
       <Facts
         rows={[
           [t('name'), data?.name],
           [t('role_installation'), data?.admin && t('admin')],
-          ...Object.entries(data?.roles ?? {}).map(([space, role]) => [`${t('space')} ${space}`, word('role', role)] as [string, string]),
+          ...Object.entries(data?.roles ?? {}).map(
+            ([space, role]) => [`${t('space')} ${space}`, word('role', role)] as [string, string],
+          ),
         ]}
       />
     </Panel>
@@ -35,9 +44,16 @@ export function Server() {
           [t('version'), data.version],
           [t('address'), data.url],
           [t('running_since'), data.started_us ? <Ago key="s" us={data.started_us} /> : undefined],
-          [t('lane_wait'), <span key="l" className="num">{(data.lane_wait_p99_ms ?? 0).toFixed(1)} ms</span>],
-          [t('trust'), data.one_trust_domain !== false && t('trust_one')],
-          ...(data.warnings ?? []).map((warning) => [t('warning'), sentence(`reason.${warning.code}`, warning.params)] as [string, string]),
+          [
+            t('lane_wait'),
+            <span key="l" className="num">
+              {(data.lane_wait_p99_ms ?? 0).toFixed(1)} ms
+            </span>,
+          ],
+          [t('trust'), data.one_trust_domain !== false && t('trust_single')],
+          ...(data.warnings ?? []).map(
+            (warning) => [t('warning'), sentence(`reason.${warning.code}`, warning.params)] as [string, string],
+          ),
         ]}
       />
     </Panel>

@@ -32,10 +32,18 @@ export function Tokens() {
               rows={list}
               rowKey={(token) => token.id}
               columns={[
-                { id: 'label', title: t('token_label'), cell: (token) => token.label || <span className="mono dim">{token.id}</span> },
+                {
+                  id: 'label',
+                  title: t('token_label'),
+                  cell: (token) => token.label || <span className="mono dim">{token.id}</span>,
+                },
                 { id: 'created', title: t('col_created'), cell: (token) => <Ago us={token.created_us} /> },
                 { id: 'used', title: t('token_used'), cell: (token) => <Ago us={token.last_used_us} /> },
-                { id: 'expires', title: t('token_expires'), cell: (token) => (token.expires_us ? <Ago us={token.expires_us} /> : t('never')) },
+                {
+                  id: 'expires',
+                  title: t('token_expires'),
+                  cell: (token) => (token.expires_us ? <Ago us={token.expires_us} /> : t('never')),
+                },
                 {
                   id: 'revoke',
                   title: '',
@@ -44,7 +52,12 @@ export function Tokens() {
                     token.revoked ? (
                       <span className="dim">{t('token_revoked')}</span>
                     ) : (
-                      <Button variant="subtle" size="compact-xs" c="var(--tone-red)" onClick={() => revoke.mutate(token.id)}>
+                      <Button
+                        variant="subtle"
+                        size="compact-xs"
+                        c="var(--tone-red)"
+                        onClick={() => revoke.mutate(token.id)}
+                      >
                         {t('token_revoke')}
                       </Button>
                     ),
@@ -87,7 +100,14 @@ function NewToken({ onClose }: { onClose: () => void }) {
             make.mutate()
           }}
         >
-          <TextInput label={t('token_label')} placeholder={t('token_label_hint')} value={label} onChange={(event) => setLabel(event.currentTarget.value)} data-autofocus mb={12} />
+          <TextInput
+            label={t('token_label')}
+            placeholder={t('token_label_hint')}
+            value={label}
+            onChange={(event) => setLabel(event.currentTarget.value)}
+            data-autofocus
+            mb={12}
+          />
           <Select
             label={t('token_expires')}
             value={days}

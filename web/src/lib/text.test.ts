@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest'
+import { command, shellQuote } from './command'
+import { clean, highlight } from './logs'
+import { patchCounts, patchLines } from './patch'
+import { readRun, readRuns } from './search'
+import { verbs } from './states'
+
+test('a command is safe to paste whatever the name holds', () => {
+  expect(command('stop', 'demo#17')).toBe("trackbed stop 'demo#17'")
+  expect(shellQuote("it's; rm -rf /")).toBe("'it'\\''s; rm -rf /'")
+  expect(shellQuote('stdlib@3')).toBe('stdlib@3')
+})
+
+test('a match is found in any case and the text stays whole', () => {
+  const parts = highlight('Loss loss LOSS', 'loss')
+  expect(parts.map((part) => part.text).join('')).toBe('Loss loss LOSS')
+  expect(parts.filter((part) => part.hit)).toHaveLength(3)
+  expect(highlight('', 'x')).toEqual([{ text: '', hit: false }])
+})
+
+test('colours of terminals are left out of log lines', () => {
+  expect(clean('\u001b[31mred\u001b[0m')).toBe('red')
+})
+
+test('a patch knows its additions from its file names', () => {
+  const lines = patchLines('diff --git a/x.py b/x.py\n--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-a\n+b\n c\n')
+  expect(lines.map((line) => line.kind)).toEqual(['file', 'note', 'note', 'hunk', 'remove', 'add', 'same'])
+  expect(patchCounts(lines)).toEqual({ added: 1, removed: 1 })
+})
+
+test('an old link opens although it holds words that are gone', () => {
+  expect(readRuns({ q: 'state = 1', sort: 'name', gone: 'x' })).toEqual({ q: 'state = 1', sort: 'name' })
+  expect(readRun({ x: 'moon', log: '1' })).toEqual({ log: '1' })
+})
+
+test('a finished run offers nothing, an outside run is not ours to stop', () => {
+  expect(verbs('finished', false)).toEqual([])
+  expect(verbs('running', true)).toEqual([])
+  expect(verbs('running', false)).toContain('pause')
+})
