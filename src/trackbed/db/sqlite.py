@@ -35,7 +35,8 @@ from trackbed.db.writer import Job, Parts, Waits, log, run_hooks
 
 FIXED = (3, 51, 3)  # the first SQLite without the WAL-reset fault
 GROUP = 256  # functions that share a commit
-BULK_SLICE_S = 0.05  # bulk work in one commit, so that control waits no longer than this
+BULK_SLICE_S = 0.05  # most bulk work in one commit, and most time for the commit itself: control waits no longer
+_LEAST_SLICE_S = 0.001
 _READERS = 8
 NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "afs"})
 
@@ -187,6 +188,7 @@ class Lane:
         self._closing = False
         self._dead: TrackbedError | None = None
         self._last_event = -1
+        self._slice_s = BULK_SLICE_S
         self.waits = {"control": Waits(), "bulk": Waits()}
         self.commits = Waits()
         self._thread = threading.Thread(target=self._loop, name="trackbed-writer", daemon=True)
@@ -239,7 +241,7 @@ class Lane:
         try:
             transaction = connection.begin()
             started_s = time.monotonic()
-            while len(taken) < GROUP and (job := self._next(started_s + BULK_SLICE_S)):
+            while len(taken) < GROUP and (job := self._next(started_s + self._slice_s)):
                 taken.append(job)
                 try:
                     ran.append((job, *self._run(connection, job)))
@@ -250,7 +252,7 @@ class Lane:
             committing_s = time.monotonic()
             faults.point("db.commit")
             transaction.commit()
-            self.commits.add(time.monotonic() - committing_s)
+            self._measure(time.monotonic() - committing_s, bulk=any(job.lane == "bulk" for job in taken))
         except BaseException as error:
             self._last_event = -1
             self._abandon(connection, taken, error.__cause__ if isinstance(error, _Lost) else error)
@@ -261,6 +263,13 @@ class Lane:
             job.future.set_result(result)
         if ran:
             self._on_commit()
+
+    def _measure(self, commit_s: float, *, bulk: bool) -> None:
+        """Take less bulk into the next commits while they take longer than a slice: big frames, a slow disk."""
+        self.commits.add(commit_s)
+        if bulk:
+            grown = self._slice_s / 2 if commit_s > BULK_SLICE_S else self._slice_s * 1.2
+            self._slice_s = min(max(grown, _LEAST_SLICE_S), BULK_SLICE_S)
 
     def _run(self, connection: Connection, job: Job) -> tuple[Any, list[Callable[[], None]]]:
         tx = Tx(connection, now_us=self._clock.now_us(), actor=job.actor, positions=self._positions)
