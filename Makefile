@@ -56,6 +56,7 @@ web: dev
 
 schema: install
 	$(BIN)/python -m trackbed.workflow.page
+	$(BIN)/python -m trackbed.cli.page
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info src/trackbed/server/static web/node_modules web/dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache

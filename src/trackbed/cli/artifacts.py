@@ -32,7 +32,7 @@ def list_artifacts(run: Run) -> None:
 @app.command("get", help=say("cli.about.artifacts.get"))
 def get(
     run: Run,
-    path: Annotated[str, typer.Argument(metavar="[PATH]", help=say("cli.opt.artifact_path"), show_default=False)] = "",
+    path: Annotated[str, typer.Argument(metavar="PATH", help=say("cli.opt.artifact_path"), show_default=False)] = "",
     to: Target = None,
 ) -> None:
     with client() as api:

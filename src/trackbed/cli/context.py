@@ -2,7 +2,6 @@
 
 import os
 from dataclasses import dataclass
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from trackbed.base import messages
@@ -75,6 +74,8 @@ def word(code: str, fallback: str) -> str:
 
 
 def version() -> str:
+    from importlib import metadata
+
     try:
         return metadata.version("trackbed")
     except metadata.PackageNotFoundError:

@@ -1,7 +1,7 @@
 """`trackbed data add|list|show|pull`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,7 +9,9 @@ from trackbed.base.units import format_size
 from trackbed.cli import output
 from trackbed.cli.context import client, say
 from trackbed.cli.options import Message, Space, Target, group
-from trackbed.wire.data import DatasetVersionView
+
+if TYPE_CHECKING:
+    from trackbed.wire.data import DatasetVersionView
 
 app = group()
 Name = Annotated[str, typer.Argument(metavar="NAME", help=say("cli.opt.dataset"), show_default=False)]
@@ -38,7 +40,7 @@ def sending(live: output.Live, done: int, total: int) -> None:
         live.show(say("cli.sending", done=format_size(done), total=format_size(total)))
 
 
-def version_text(version: DatasetVersionView) -> str:
+def version_text(version: "DatasetVersionView") -> str:
     text = "cli.data_unchanged" if version.unchanged else "cli.data_added"
     return say(
         text,
@@ -100,7 +102,7 @@ def pull(ref: Ref, to: Target = None) -> None:
         )
 
 
-def _version_cells(version: DatasetVersionView | None) -> list[object]:
+def _version_cells(version: "DatasetVersionView | None") -> list[object]:
     if version is None:
         return ["", "", "", ""]
     return [version.files, format_size(version.size_bytes), output.when(version.created_us), version.digest[:15]]

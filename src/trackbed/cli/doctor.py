@@ -16,7 +16,6 @@ from trackbed.base.units import format_size
 from trackbed.cli import context, output
 from trackbed.cli.context import say
 from trackbed.client import config
-from trackbed.client.api import Client
 
 _LOW_DISK_BYTES = 5 * 2**30
 _SKEW_S = 30.0
@@ -81,6 +80,8 @@ def _files() -> Iterator[Check]:
 
 
 def _server() -> Iterator[Check]:
+    from trackbed.client.api import Client
+
     login = config.find(context.current().server)
     if login is None:
         yield Check("server", "warn", say("login_missing"))
@@ -105,11 +106,8 @@ def _server() -> Iterator[Check]:
         "ok" if status.cards_total else "bad",
         say("cli.doctor.cards", count=status.cards_total, kinds=", ".join(kinds) or "-"),
     )
-    if status.one_trust_domain:
-        yield Check("trust", "warn", say("cli.doctor.trust"))
     for warning in status.warnings:
-        if warning.code != "one_trust_domain":
-            yield Check(warning.code, "warn", say(f"reason.{warning.code}", **warning.params))
+        yield Check(warning.code, "warn", say(f"reason.{warning.code}", **warning.params))
 
 
 def _skew(date: str, now_s: float) -> float | None:

@@ -1,10 +1,14 @@
 """`trackbed explain RUN`: why it is as it is, and what happened so far."""
 
+from typing import TYPE_CHECKING
+
 from trackbed.cli import output
 from trackbed.cli.context import client, say, word
 from trackbed.cli.options import Run
 from trackbed.cli.show import reason_text
-from trackbed.wire.runs import EventView
+
+if TYPE_CHECKING:
+    from trackbed.wire.runs import EventView
 
 
 def explain(run: Run) -> None:
@@ -25,12 +29,12 @@ def explain(run: Run) -> None:
                  [[output.when(event.time_us), event.actor, event_text(event)] for event in events])  # fmt: skip
 
 
-def event_text(event: EventView) -> str:
+def event_text(event: "EventView") -> str:
     """Return the sentence of an event; the values of a newer server's event are shown as they are."""
     return say(f"event.{event.kind}", **_words(event))
 
 
-def _words(event: EventView) -> dict[str, object]:
+def _words(event: "EventView") -> dict[str, object]:
     data = {
         name: word(f"{name}.{value}", str(value)) if name in ("state", "cause") else value
         for name, value in event.data.items()

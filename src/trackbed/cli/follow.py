@@ -2,6 +2,7 @@
 
 import sys
 import time
+from typing import TYPE_CHECKING
 
 from trackbed.base.units import format_duration
 from trackbed.cli import output
@@ -9,12 +10,17 @@ from trackbed.cli.context import say
 from trackbed.cli.logs import print_line
 from trackbed.cli.show import reason_text
 from trackbed.cli.wait import ended_text, exit_status
-from trackbed.client.api import ENDED, Client
-from trackbed.wire.runs import RunDetail, RunView
-from trackbed.wire.series import KeyInfo
+from trackbed.domain.states import TERMINAL
+
+if TYPE_CHECKING:
+    from trackbed.client.api import Client
+    from trackbed.wire.runs import RunDetail, RunView
+    from trackbed.wire.series import KeyInfo
+
+_ENDED = frozenset(state.value for state in TERMINAL)
 
 
-def follow_run(api: Client, run: str) -> int:
+def follow_run(api: "Client", run: str) -> int:
     """Show a run until it has ended; return 0 if it finished, else 1."""
     detail = api.run(run)
     if detail.spec.recipe:
@@ -25,7 +31,7 @@ def follow_run(api: Client, run: str) -> int:
     return exit_status(detail)
 
 
-def _watch_lines(api: Client, run: str) -> RunDetail:
+def _watch_lines(api: "Client", run: str) -> "RunDetail":
     told = ""
     while True:
         view = api.run(run).run
@@ -38,21 +44,21 @@ def _watch_lines(api: Client, run: str) -> RunDetail:
     return api.run(run)
 
 
-def _tell(view: RunView, told: str) -> str:
+def _tell(view: "RunView", told: str) -> str:
     text = f"{view.ref}  {output.state(view.state)}  {reason_text(view.reason)}".rstrip()
     if text != told:
         output.note(text)
     return text
 
 
-def watch(api: Client, run: str, *, every_s: float = 3.0) -> RunDetail:
+def watch(api: "Client", run: str, *, every_s: float = 3.0) -> "RunDetail":
     """Show step, loss, tokens/s and time left on one line until the run has ended."""
     live = output.Live(every_s=every_s)
     began = time.monotonic()
     while True:
         detail = api.run(run)
         view = detail.run
-        if view.state in ENDED:
+        if view.state in _ENDED:
             live.clear()
             return detail
         keys = {info.key: info for info in api.keys(view.id, limit=50)} if detail.metric_keys else {}
@@ -64,7 +70,7 @@ def watch(api: Client, run: str, *, every_s: float = 3.0) -> RunDetail:
         time.sleep(0.5 if sys.stderr.isatty() else 1.0)
 
 
-def progress_line(view: RunView, keys: dict[str, KeyInfo], waited_s: float) -> str:
+def progress_line(view: "RunView", keys: "dict[str, KeyInfo]", waited_s: float) -> str:
     """`demo#1  running  ▰▰▰▱▱  120/240  loss 2.81  4,120 tok/s  31 s left`."""
     parts = [view.ref, output.state(view.state)]
     found = view.progress

@@ -1,19 +1,23 @@
 """`trackbed lineage REF`: what a run used and made; a model version stands for the run that made it."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from trackbed.base.errors import NotFound
 from trackbed.cli import output
 from trackbed.cli.context import client, say, word
-from trackbed.client.connection import part
-from trackbed.wire.data import LineageView
+
+if TYPE_CHECKING:
+    from trackbed.wire.data import LineageView
 
 
 def lineage(
     ref: Annotated[str, typer.Argument(metavar="REF", help=say("cli.opt.lineage_ref"), show_default=False)],
 ) -> None:
+    from trackbed.client.connection import part
+    from trackbed.wire.data import LineageView
+
     with client() as api:
         run = ref
         if "@" in ref:
@@ -34,6 +38,6 @@ def lineage(
     )
 
 
-def _label(view: LineageView, end: str) -> str:
+def _label(view: "LineageView", end: str) -> str:
     label = str(view.nodes.get(end, {}).get("label") or end)
     return label if label != end.partition(":")[2] or end.startswith("run:") else end

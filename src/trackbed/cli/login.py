@@ -10,11 +10,10 @@ from trackbed.base.errors import BadInput
 from trackbed.cli import context, output
 from trackbed.cli.context import client, say
 from trackbed.client import config
-from trackbed.client.api import Client
 
 
 def login(
-    url: Annotated[str, typer.Argument(metavar="[URL]", help=say("cli.opt.url"), show_default=False)] = "",
+    url: Annotated[str, typer.Argument(metavar="URL", help=say("cli.opt.url"), show_default=False)] = "",
     token: Annotated[str, typer.Option("--token", metavar="TOKEN", help=say("cli.opt.token"), show_default=False)] = "",
 ) -> None:
     known = config.find(url or context.current().server)
@@ -24,6 +23,8 @@ def login(
     secret = token or (getpass(say("cli.ask_token", url=address)) if sys.stdin.isatty() else sys.stdin.readline())
     if not secret.strip():
         raise BadInput("cli_login_token", url=address)
+    from trackbed.client.api import Client
+
     with Client(address, secret.strip()) as api:
         me = api.me()
     config.remember(config.Login(address, secret.strip()))
@@ -32,7 +33,7 @@ def login(
 
 
 def logout(
-    url: Annotated[str, typer.Argument(metavar="[URL]", help=say("cli.opt.url"), show_default=False)] = "",
+    url: Annotated[str, typer.Argument(metavar="URL", help=say("cli.opt.url"), show_default=False)] = "",
 ) -> None:
     known = config.find(url or context.current().server)
     if known is None or not config.forget(known.url):

@@ -1,14 +1,16 @@
 """`trackbed logs RUN`: what its ranks wrote."""
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from trackbed.cli import context, output
 from trackbed.cli.context import client, say
 from trackbed.cli.options import Run
-from trackbed.wire.series import LogLine
+
+if TYPE_CHECKING:
+    from trackbed.wire.series import LogLine
 
 
 def logs(
@@ -31,7 +33,7 @@ def logs(
             print_line(line)
 
 
-def print_line(line: LogLine) -> None:
+def print_line(line: "LogLine") -> None:
     """Print a line with its rank; as JSON, one record a line."""
     if context.current().json:
         import msgspec

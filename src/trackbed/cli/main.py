@@ -131,6 +131,9 @@ def _told(error: TrackbedError) -> int:
 def _unexpected(error: Exception) -> int:
     """A wrong use that typer found (status 2), an end that it asks for, or a fault of ours (status 70)."""
     code = getattr(error, "exit_code", None)
+    if type(error).__name__ == "NoArgsIsHelpError":
+        print(error)
+        return 2
     if hasattr(error, "format_message"):
         return _told(BadInput("cli_usage", what=error.format_message(), command=_prog(error)))  # type: ignore[attr-defined]
     if isinstance(code, int):

@@ -1,12 +1,14 @@
 """`trackbed nodes`: machines and cards of the pool."""
 
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trackbed.base.units import format_size
 from trackbed.cli import output
 from trackbed.cli.context import client, say, word
-from trackbed.wire.runs import NodeView
+
+if TYPE_CHECKING:
+    from trackbed.wire.runs import NodeView
 
 
 def nodes() -> None:
@@ -29,7 +31,7 @@ def nodes() -> None:
         )
 
 
-def _row(node: NodeView, card: dict[str, Any]) -> list[object]:
+def _row(node: "NodeView", card: dict[str, Any]) -> list[object]:
     memory = card.get("memory_bytes") or 0
     state = str(card.get("state", ""))
     return [node.name, word(f"node_state.{node.state}", node.state), card.get("index", ""), card.get("kind", ""), format_size(memory) if memory else "",

@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-import msgspec
-
 from trackbed.base.units import format_duration
 from trackbed.cli import context
 
@@ -31,6 +29,8 @@ def emit_json(value: Any) -> bool:
     """Print the value as JSON if that was asked for; whether it was."""
     if not context.current().json:
         return False
+    import msgspec
+
     print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
     return True
 

@@ -1,13 +1,15 @@
 """`trackbed people list|add|link`."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from trackbed.cli import output
 from trackbed.cli.context import client, say
 from trackbed.cli.options import group
-from trackbed.wire.access import PersonView
+
+if TYPE_CHECKING:
+    from trackbed.wire.access import PersonView
 
 app = group()
 Name = Annotated[str, typer.Argument(metavar="NAME", help=say("cli.opt.person"), show_default=False)]
@@ -41,7 +43,7 @@ def link(name: Name) -> None:
         _say(api.people.login_link(name))
 
 
-def _say(person: PersonView) -> None:
+def _say(person: "PersonView") -> None:
     if not output.emit_json(person):
         output.note(say("cli.login_link", name=person.name))
         output.line(person.login_url)

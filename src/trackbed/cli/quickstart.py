@@ -10,7 +10,7 @@ import sys
 import sysconfig
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -25,11 +25,11 @@ from trackbed.cli.home import answers, marker
 from trackbed.cli.show import code_text, environment_text, short
 from trackbed.cli.up import login_url, start_detached
 from trackbed.cli.wait import ended_text, exit_status
-from trackbed.client.api import Client
-from trackbed.client.submit import prepare
-from trackbed.storage.scan import scan
-from trackbed.wire.data import DatasetVersionView
-from trackbed.wire.runs import RunDetail
+
+if TYPE_CHECKING:
+    from trackbed.client.api import Client
+    from trackbed.wire.data import DatasetVersionView
+    from trackbed.wire.runs import RunDetail
 
 PROJECT, DATASET, MODEL, SEED = "demo", "stdlib", "stdlib-gpt", 17
 _SKIPPED = ("site-packages/", "dist-packages/", "__pycache__/")
@@ -42,6 +42,8 @@ def quickstart(
     ] = None,
     leave: Annotated[bool, typer.Option("--leave", help=say("cli.opt.leave"))] = False,
 ) -> int:
+    from trackbed.client.api import Client
+
     began = time.monotonic()
     url, ours = _server()
     try:
@@ -55,7 +57,7 @@ def quickstart(
             _stop(ours)
 
 
-def _story(api: Client, *, cards: int, steps: int | None, began: float) -> int:
+def _story(api: "Client", *, cards: int, steps: int | None, began: float) -> int:
     _step(say("cli.quick.data", path=_stdlib()))
     version = add_stdlib(api)
     _done(say("cli.data_unchanged" if version.unchanged else "cli.data_added", name=version.dataset, version=version.version,
@@ -63,6 +65,8 @@ def _story(api: Client, *, cards: int, steps: int | None, began: float) -> int:
     total = sum(len(node.cards) for node in api.pool.nodes())
     if total < cards:
         _done(say("cli.quick.few_cards", total=total, cards=cards))
+    from trackbed.client.submit import prepare
+
     _step(say("cli.quick.submit"))
     reply = api.send(prepare(_spec(version, min(cards, total) or 1, steps), folder=_code()))
     _done(say("cli.submitted", ref=reply.ref, url=reply.url or f"{api.url}/runs/{reply.run_id}"))
@@ -76,7 +80,7 @@ def _story(api: Client, *, cards: int, steps: int | None, began: float) -> int:
     return 0
 
 
-def _spec(version: DatasetVersionView, cards: int, steps: int | None) -> dict[str, object]:
+def _spec(version: "DatasetVersionView", cards: int, steps: int | None) -> dict[str, object]:
     return {
         "project": PROJECT,
         "name": "quickstart",
@@ -90,8 +94,10 @@ def _spec(version: DatasetVersionView, cards: int, steps: int | None) -> dict[st
     }
 
 
-def add_stdlib(api: Client) -> DatasetVersionView:
+def add_stdlib(api: "Client") -> "DatasetVersionView":
     """Add the sources of this Python's standard library: `*.py`, installed packages and links aside."""
+    from trackbed.storage.scan import scan
+
     root = _stdlib()
 
     def keep(path: str) -> bool:
@@ -152,7 +158,7 @@ def _free_port(wanted: int = 8470) -> int:
         return wanted
 
 
-def _sample(api: Client, detail: RunDetail) -> None:
+def _sample(api: "Client", detail: "RunDetail") -> None:
     with contextlib.suppress(TrackbedError):
         content = api.read_artifact(detail.run.id, "sample.txt").decode("utf-8", "replace").strip()
         output.line()
@@ -161,7 +167,7 @@ def _sample(api: Client, detail: RunDetail) -> None:
             output.line("  │ " + output.clean(text.replace("\t", "    ")))
 
 
-def _summary(api: Client, detail: RunDetail, version: DatasetVersionView, seconds: float) -> None:
+def _summary(api: "Client", detail: "RunDetail", version: "DatasetVersionView", seconds: float) -> None:
     view = detail.run
     keys = {info.key: info for info in api.keys(view.id)}
     loss, held_out = keys.get("loss"), keys.get("eval/loss")
@@ -184,7 +190,7 @@ def _summary(api: Client, detail: RunDetail, version: DatasetVersionView, second
     ])  # fmt: skip
 
 
-def _last_lines(api: Client, run: str) -> None:
+def _last_lines(api: "Client", run: str) -> None:
     with contextlib.suppress(TrackbedError):
         for line in api.logs(run, tail=20):
             output.note(f"  │ {output.clean(line.text)}")

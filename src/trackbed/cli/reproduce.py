@@ -1,7 +1,7 @@
 """`trackbed reproduce RUN`: train again from the record alone; `--verify` compares bit for bit."""
 
 import struct
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,7 +10,9 @@ from trackbed.cli.context import client, say
 from trackbed.cli.follow import watch
 from trackbed.cli.options import Run
 from trackbed.cli.wait import ended_text, exit_status
-from trackbed.client.api import Client
+
+if TYPE_CHECKING:
+    from trackbed.client.api import Client
 
 
 def reproduce(
@@ -32,7 +34,7 @@ def reproduce(
         return _verify(api, run, reply.run_id, reply.ref)
 
 
-def _verify(api: Client, first: str, second: str, ref: str) -> int:
+def _verify(api: "Client", first: str, second: str, ref: str) -> int:
     """Compare every metric that is declared deterministic; 1 where one differs or none is declared."""
     declared = [info.key for info in api.keys(first, limit=10_000) if info.definition.get("deterministic")]
     rows = [{"key": key, **_compare(api, first, second, key)} for key in declared]
@@ -48,7 +50,7 @@ def _verify(api: Client, first: str, second: str, ref: str) -> int:
     return 0 if same else 1
 
 
-def _compare(api: Client, first: str, second: str, key: str) -> dict[str, object]:
+def _compare(api: "Client", first: str, second: str, key: str) -> dict[str, object]:
     ours = [(point.step, struct.pack("<d", point.value)) for point in api.history(first, key)]
     theirs = [(point.step, struct.pack("<d", point.value)) for point in api.history(second, key)]
     differs = next((one[0] for one, other in zip(ours, theirs, strict=False) if one != other), None)

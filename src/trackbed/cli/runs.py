@@ -1,16 +1,18 @@
 """`trackbed runs [FILTER]`: the table of runs."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from trackbed.cli import output
 from trackbed.cli.context import client, say
-from trackbed.wire.runs import RunView
+
+if TYPE_CHECKING:
+    from trackbed.wire.runs import RunView
 
 
 def runs(
-    filter: Annotated[str, typer.Argument(metavar="[FILTER]", help=say("cli.opt.filter"), show_default=False)] = "",
+    filter: Annotated[str, typer.Argument(metavar="FILTER", help=say("cli.opt.filter"), show_default=False)] = "",
     project: Annotated[
         str, typer.Option("--project", "-p", metavar="NAME", help=say("cli.opt.project"), show_default=False)
     ] = "",
@@ -38,21 +40,21 @@ def runs(
     )
 
 
-def row(view: RunView) -> list[str]:
+def row(view: "RunView") -> list[str]:
     return [
         view.ref, view.name, output.state(view.state) + (f" ({output.state(view.cause, 'cause')})" if view.state == "failed" and view.cause else ""),
         str(view.cards) if not view.outside else "-", progress(view), output.ago(view.created_us), view.owner,
     ]  # fmt: skip
 
 
-def progress(view: RunView) -> str:
+def progress(view: "RunView") -> str:
     if view.progress is None or not view.progress.step:
         return ""
     total = f"/{view.progress.steps_total}" if view.progress.steps_total else ""
     return f"{view.progress.step}{total}"
 
 
-def _value(view: RunView, name: str) -> str:
+def _value(view: "RunView", name: str) -> str:
     if name.startswith("params."):
         return str(view.params.get(name.removeprefix("params."), ""))
     return output.number(view.metrics.get(name))

@@ -1,11 +1,15 @@
 """`trackbed show RUN`: what is on the record of a run."""
 
+from typing import TYPE_CHECKING
+
 from trackbed.base.units import format_duration, format_size
 from trackbed.cli import output
 from trackbed.cli.context import client, say, word
 from trackbed.cli.options import Run
 from trackbed.cli.runs import progress
-from trackbed.wire.runs import AttemptView, Reason, RunDetail
+
+if TYPE_CHECKING:
+    from trackbed.wire.runs import AttemptView, Reason, RunDetail
 
 
 def show(run: Run) -> None:
@@ -58,7 +62,7 @@ def show(run: Run) -> None:
                      [[a.path, word(f"artifact_kind.{a.kind}", a.kind), format_size(a.size_bytes)] for a in detail.artifacts])  # fmt: skip
 
 
-def reason_text(reason: Reason | None) -> str:
+def reason_text(reason: "Reason | None") -> str:
     return "" if reason is None else say(f"reason.{reason.code}", **reason.params)
 
 
@@ -67,7 +71,7 @@ def short(digest: str) -> str:
     return digest[:15]
 
 
-def code_text(detail: RunDetail) -> str:
+def code_text(detail: "RunDetail") -> str:
     tree = detail.tree
     if tree is None:
         return ""
@@ -76,7 +80,7 @@ def code_text(detail: RunDetail) -> str:
     return "  ".join(part for part in (short(tree.digest), commit, dirty) if part)
 
 
-def environment_text(detail: RunDetail) -> str:
+def environment_text(detail: "RunDetail") -> str:
     found = detail.environment
     return (
         ""
@@ -85,7 +89,7 @@ def environment_text(detail: RunDetail) -> str:
     )
 
 
-def _lasted(detail: RunDetail) -> str:
+def _lasted(detail: "RunDetail") -> str:
     view = detail.run
     if not view.started_us:
         return ""
@@ -94,7 +98,7 @@ def _lasted(detail: RunDetail) -> str:
     return output.ago(view.started_us)
 
 
-def _attempts(attempts: list[AttemptView]) -> None:
+def _attempts(attempts: "list[AttemptView]") -> None:
     if not attempts:
         return
     output.line()

@@ -1,7 +1,7 @@
 """`trackbed submit FILE`: check, capture, push, submit; with `--follow` stay until the end."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,12 +9,13 @@ from trackbed.base.units import format_size
 from trackbed.cli import output
 from trackbed.cli.context import client, current, say
 from trackbed.cli.follow import follow_run
-from trackbed.client.submit import prepare
-from trackbed.wire.runs import SubmitReply
+
+if TYPE_CHECKING:
+    from trackbed.wire.runs import SubmitReply
 
 
 def submit(
-    file: Annotated[Path, typer.Argument(metavar="[FILE]", help=say("cli.opt.spec"))] = Path("trackbed.yaml"),
+    file: Annotated[Path, typer.Argument(metavar="FILE", help=say("cli.opt.spec"))] = Path("trackbed.yaml"),
     sets: Annotated[
         list[str] | None, typer.Option("--set", "-s", metavar="A.B=VALUE", help=say("cli.opt.set"), show_default=False)
     ] = None,
@@ -24,6 +25,8 @@ def submit(
     dry_run: Annotated[bool, typer.Option("--dry-run", help=say("cli.opt.dry_run"))] = False,
     follow: Annotated[bool, typer.Option("--follow", "-f", help=say("cli.opt.follow_run"))] = False,
 ) -> int:
+    from trackbed.client.submit import prepare
+
     live = output.Live(every_s=2.0)
     with client() as api:
         prepared = prepare(file, sets or [], allow=allow or [])
@@ -41,7 +44,7 @@ def _sending(live: output.Live, done: int, total: int) -> None:
         live.show(say("cli.sending", done=format_size(done), total=format_size(total)))
 
 
-def _say(reply: SubmitReply, *, dry_run: bool) -> None:
+def _say(reply: "SubmitReply", *, dry_run: bool) -> None:
     for warning in reply.warnings:
         output.note(say(f"reason.{warning.code}", **warning.params))
     if dry_run:

@@ -9,17 +9,18 @@ from trackbed.base.units import format_size
 from trackbed.cli import context, output
 from trackbed.cli.context import say
 from trackbed.client import config
-from trackbed.client.sender import sync as send_all
 
 
 def sync(
     folder: Annotated[
-        Path | None, typer.Argument(metavar="[DIR]", help=say("cli.opt.sync_dir"), show_default=False)
+        Path | None, typer.Argument(metavar="DIR", help=say("cli.opt.sync_dir"), show_default=False)
     ] = None,
     timeout: Annotated[
         float, typer.Option("--timeout", min=1, metavar="SECONDS", help=say("cli.opt.sync_timeout"))
     ] = 60.0,
 ) -> int:
+    from trackbed.client.sender import sync as send_all
+
     login = config.need(context.current().server)
     results = send_all(folder, login=login, timeout_s=timeout)
     rows = [

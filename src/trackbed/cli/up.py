@@ -9,12 +9,11 @@ from typing import Annotated
 
 import typer
 
-from trackbed.base.errors import Conflict, Unavailable
+from trackbed.base.errors import Conflict, TrackbedError, Unavailable
 from trackbed.base.home import home
 from trackbed.cli import output
 from trackbed.cli.context import say
 from trackbed.cli.home import Marker, answers, marker
-from trackbed.client.api import Client
 
 START_S = 60.0
 
@@ -107,7 +106,7 @@ def start_detached(arguments: list[str]) -> Marker:
 
 def login_url(url: str) -> str:
     """Return a one-time link for the account of this machine, or the plain address where that may not be had."""
-    from trackbed.base.errors import TrackbedError
+    from trackbed.client.api import Client
 
     try:
         with Client(url) as api:
@@ -117,6 +116,8 @@ def login_url(url: str) -> str:
 
 
 def say_board(url: str) -> None:
+    from trackbed.client.api import Client
+
     output.line(say("cli.up", url=url))
     output.line(say("cli.sign_in", url=login_url(url)))
     with Client(url) as api:

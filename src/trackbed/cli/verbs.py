@@ -1,6 +1,6 @@
 """`trackbed stop | pause | resume | retry | hold | release RUN…`."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,8 +9,10 @@ from trackbed.base.units import parse_duration
 from trackbed.cli import output
 from trackbed.cli.context import client, say
 from trackbed.cli.options import Message
-from trackbed.client.api import Verb
-from trackbed.wire.runs import RunView
+
+if TYPE_CHECKING:
+    from trackbed.client.api import Verb
+    from trackbed.wire.runs import RunView
 
 Runs = Annotated[list[str], typer.Argument(metavar="RUN...", help=say("cli.opt.runs"), show_default=False)]
 Grace = Annotated[str, typer.Option("--grace", metavar="TIME", help=say("cli.opt.grace"), show_default=False)]
@@ -47,7 +49,7 @@ def release(runs: Runs, message: Message = "") -> int:
     return _do("release", runs, message=message)
 
 
-def _do(verb: Verb, runs: list[str], *, grace: str = "", message: str = "", until: set[str] | None = None) -> int:
+def _do(verb: "Verb", runs: list[str], *, grace: str = "", message: str = "", until: set[str] | None = None) -> int:
     """Ask for each run; say every error, and return the status of the worst."""
     try:
         grace_s = parse_duration(grace) if grace else None

@@ -1,6 +1,6 @@
 """`trackbed wait RUN`: until it has ended. Status 0 if it finished, 1 if it failed or was stopped."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,7 +9,9 @@ from trackbed.cli import output
 from trackbed.cli.context import client, say
 from trackbed.cli.options import Run
 from trackbed.cli.show import reason_text
-from trackbed.wire.runs import RunDetail
+
+if TYPE_CHECKING:
+    from trackbed.wire.runs import RunDetail
 
 
 def wait(
@@ -25,10 +27,10 @@ def wait(
     return exit_status(detail)
 
 
-def ended_text(detail: RunDetail) -> str:
+def ended_text(detail: "RunDetail") -> str:
     why = reason_text(detail.run.reason)
     return f"{detail.run.ref}  {output.state(detail.run.state)}" + (f"  {why}" if why else "")
 
 
-def exit_status(detail: RunDetail) -> int:
+def exit_status(detail: "RunDetail") -> int:
     return 0 if detail.run.state == "finished" else 1

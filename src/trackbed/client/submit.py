@@ -43,7 +43,9 @@ class Prepared:
         environment = self._environment()
         if not dry_run:
             push(connection, captured.scan, on_progress=on_progress)
-        request = SubmitRequest(spec=self.loaded.spec, tree=captured.facts, environment=environment, dry_run=dry_run)
+        request = SubmitRequest(
+            spec=self.loaded.spec, tree=None if dry_run else captured.facts, environment=environment, dry_run=dry_run
+        )
         reply = connection.post("/api/v1/runs", SubmitReply, request, key="" if dry_run else new_id("idm"))
         reply.warnings = [*self.loaded.warnings, *reply.warnings]
         return reply

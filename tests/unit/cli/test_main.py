@@ -1,0 +1,170 @@
+"""The command line: finds commands without loading them, speaks two languages, ends with the status of the error's class."""
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from trackbed.base.errors import BadInput, Conflict, Denied, NotFound, TrackbedError, Unavailable
+from trackbed.base.messages import catalogue
+from trackbed.cli import context, main
+
+CLI = Path(main.__file__).parent
+
+
+@pytest.fixture(autouse=True)
+def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("TRACKBED_LANG", "LC_ALL", "LC_MESSAGES"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("LANG", "C.UTF-8")
+
+
+def test_help_names_every_command_and_loads_none(capsys: pytest.CaptureFixture[str]) -> None:
+    code = (
+        "import sys; from trackbed.cli.main import main; main(['--help'])\n"
+        "heavy = {'typer', 'rich', 'httpx', 'msgspec', 'jsonschema', 'sqlalchemy', 'litestar', 'torch'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert all(f"\n  {name} " in done.stdout for name in main.COMMANDS)
+
+
+@pytest.mark.parametrize("name", ["submit", "runs", "up", "quickstart", "data", "reproduce", "logs", "doctor"])
+def test_help_of_a_command_loads_nothing_that_it_needs_to_work(name: str) -> None:
+    code = (
+        f"import sys; from trackbed.cli.main import main; main(['{name}', '--help'])\n"
+        "heavy = {'httpx', 'jsonschema', 'ruamel.yaml', 'sqlalchemy', 'litestar', 'torch', 'rich.markdown'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "Usage: trackbed" in done.stdout
+
+
+def test_a_misspelt_command_is_answered_with_the_likely_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["sumbit"]) == 2
+    assert "did you mean `trackbed submit`" in capsys.readouterr().err
+    assert main.main(["qqqqqq"]) == 2
+    assert "trackbed --help" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [(BadInput("x"), 2), (NotFound("x"), 3), (Conflict("x"), 4), (Denied("x"), 5), (Unavailable("x"), 6)],
+)
+def test_the_exit_status_is_that_of_the_errors_class(
+    monkeypatch: pytest.MonkeyPatch, error: TrackbedError, status: int
+) -> None:
+    def fail(*_: object) -> int:
+        raise error
+
+    monkeypatch.setattr(main, "invoke", fail)
+    assert main.main(["status"]) == status
+
+
+def test_a_wrong_option_says_where_the_help_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["runs", "--nope"]) == 2
+    assert "See `trackbed runs --help`" in capsys.readouterr().err
+
+
+def test_a_fault_of_ours_is_no_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.delenv("TRACKBED_DEBUG", raising=False)
+
+    def fail(*_: object) -> int:
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr(main, "invoke", fail)
+    assert main.main(["status"]) == 70
+    told = capsys.readouterr().err
+    assert "oops" in told and "Traceback" not in told
+
+
+def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main, "invoke", fail)
+    assert main.main(["status"]) == 130
+
+
+def test_an_error_for_a_program_is_json_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["sumbit", "--json"]) == 2
+    told = json.loads(capsys.readouterr().err)["error"]
+    assert told["code"] == "cli_unknown_command_near" and told["params"]["near"] == "submit"
+
+
+def test_chinese_comes_by_option_variable_and_locale(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main(["--lang", "zh"]) == 0 and "用法" in capsys.readouterr().out
+    monkeypatch.setenv("LANG", "zh_CN.UTF-8")
+    assert main.main([]) == 0 and "用法" in capsys.readouterr().out
+    monkeypatch.setenv("TRACKBED_LANG", "en")
+    assert main.main([]) == 0 and "Usage" in capsys.readouterr().out
+
+
+def test_a_language_that_is_not_there_is_refused() -> None:
+    assert main.main(["--lang", "tlh"]) == 2
+
+
+def test_common_options_are_taken_from_anywhere_but_not_from_behind_two_dashes() -> None:
+    assert context.take(["runs", "--json", "--server=http://x", "a", "--", "--json"]) == ["runs", "a", "--", "--json"]
+    assert (context.current().json, context.current().server) == (True, "http://x")
+    context.take([])
+
+
+def test_only_up_and_quickstart_may_load_the_server() -> None:
+    for path in CLI.glob("*.py"):
+        names = {
+            name
+            for node in ast.walk(ast.parse(path.read_text()))
+            for name in (
+                [node.module or ""]
+                if isinstance(node, ast.ImportFrom)
+                else [one.name for one in node.names]
+                if isinstance(node, ast.Import)
+                else []
+            )
+        }
+        if path.stem not in ("up", "quickstart"):
+            assert not [name for name in names if name.startswith("trackbed.server")], path.name
+
+
+def test_every_text_is_there_in_both_languages() -> None:
+    for name in main.COMMANDS:
+        for lang in ("en", "zh"):
+            assert f"cli.about.{name}" in catalogue(lang)
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_every_text_that_a_command_says_is_in_the_catalogue(lang: str) -> None:
+    said: set[str] = set()
+    for path in CLI.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "say" and node.args:
+                first = node.args[0]
+                said |= {
+                    one.value
+                    for one in ast.walk(first)
+                    if isinstance(one, ast.Constant)
+                    and str(one.value).count(".")
+                    and not isinstance(first, ast.JoinedStr)
+                }
+    assert sorted(said - set(catalogue(lang))) == []
+
+
+def test_every_word_over_a_column_is_in_the_catalogue() -> None:
+    """`say(f"cli.word.{name}") for name in (…)`: the names stand in the tuple."""
+    for path in CLI.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if (
+                isinstance(node, ast.ListComp)
+                and "cli.word." in ast.unparse(node.elt)
+                and isinstance(node.generators[0].iter, ast.Tuple)
+            ):
+                for one in ast.literal_eval(node.generators[0].iter):
+                    assert f"cli.word.{one}" in catalogue("en"), (path.name, one)
