@@ -37,15 +37,37 @@ from trackbed.server.app import App, Settings
 from trackbed.server.board import Board
 from trackbed.server.idempotency import recall
 from trackbed.server.installation import first_admin, prepare_installation, read_json, write_credentials, write_private
+from trackbed.server.loops import runner
 from trackbed.server.problems import answer
 from trackbed.server.routes import access as access_routes
-from trackbed.server.routes import stream as stream_routes
-from trackbed.server.routes import system as system_routes
+from trackbed.server.routes import artifacts, attempts, frames, logs, pool, runs, series, stream, system
 from trackbed.server.stream import Feed
 from trackbed.storage import open_store
 
+
+def _to_come() -> list[Any]:
+    found: list[Any] = []
+    for name in ("blobs", "datasets", "models"):
+        with contextlib.suppress(ModuleNotFoundError):
+            found.append(importlib.import_module(f"trackbed.server.routes.{name}"))
+    return found
+
+
 MOST_BODY = 64 << 20  # bytes; blob and frame routes set their own
-_ROUTES = ("runs", "attempts", "pool", "frames", "series", "logs", "artifacts", "blobs", "datasets", "models")
+_ROUTES: tuple[Any, ...] = (
+    access_routes,
+    system,
+    stream,
+    runs,
+    attempts,
+    pool,
+    frames,
+    series,
+    logs,
+    artifacts,
+    *_to_come(),
+    static_files,
+)
 
 
 class Stoppable(Protocol):
@@ -54,11 +76,7 @@ class Stoppable(Protocol):
 
 def route_handlers() -> list[Any]:
     """Return every handler of the API and of the page."""
-    found = [*access_routes.routes, *system_routes.routes, *stream_routes.routes, *static_files.routes]
-    for name in _ROUTES:
-        with contextlib.suppress(ImportError):
-            found += importlib.import_module(f"trackbed.server.routes.{name}").routes
-    return found
+    return [handler for module in _ROUTES for handler in module.routes]
 
 
 def build_app(app: App) -> Litestar:
@@ -124,7 +142,6 @@ def open_app(settings: Settings) -> App:
     Raises:
         Conflict: `database_in_use`: another server runs on this home folder.
     """
-    route_handlers()
     settings.home.mkdir(parents=True, exist_ok=True)
     settings.home.chmod(0o700)
     clock = SystemClock()
@@ -245,7 +262,7 @@ def run(app: App, sock: socket.socket) -> None:
     app.db.on_fatal(fail)
     parts: list[Stoppable] = [Feed(app.db, app.publisher)]
     if app.settings.loops:
-        parts.append(importlib.import_module("trackbed.server.loops.runner").start(app))
+        parts.append(runner.start(app))
     marker = app.home / "server.json"
     write_private(marker, {"pid": os.getpid(), "url": app.url, "started_us": app.started_us})
     try:
