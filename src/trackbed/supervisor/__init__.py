@@ -2,11 +2,12 @@
 
 The story is told in `docs/explanation/attempt.md`. From the door inwards:
 
-    main      the life of an attempt, in order            salvage     the last work for a dead supervisor
-    prepare   tree, data, environment, `latest`           launch      commands and environments of the ranks
-    ranks     processes: start, watch, signal, end        capture     their output, byte by byte
-    stopping  orders, and one answer for all ranks        evidence    what happened → a cause
-    lease     what the server wants                       sender      spool and reports to the server
-    saving    checkpoints of programs without the SDK     outputs     what is archived at the end
-    relay     the ranks' loopback address                 vitals      how busy the node is
+    main      takes the folder                             attempt   what all parts share
+    living    prepare, start, watch, obey                  salvage   the last work for a dead supervisor
+    prepare   tree, data, environment, `latest`            launch    commands and environments of the ranks
+    ranks     processes: start, watch, signal, end         capture   their output, byte by byte
+    stopping  orders, and one answer for all ranks         evidence  what happened → a cause
+    lease     what the server wants                        sender    spool and reports to the server
+    saving    checkpoints of programs without the SDK      ending    last checkpoint, outputs, exit report
+    relay     the ranks' loopback address                  vitals    how busy the node is
 """

@@ -94,7 +94,7 @@ class Capture:
         self.dropped_lines = 0
         self._thread = threading.Thread(target=self._run, name="capture", daemon=True)
 
-    def add(self, handle: int, *, rank: int, stream: str) -> None:
+    def add(self, handle: int, rank: int, stream: str) -> None:
         """Read this pipe from now on; it is closed here."""
         os.set_blocking(handle, False)
         with self._lock:
@@ -116,24 +116,29 @@ class Capture:
         self._thread.join(patience_s + 10.0)
 
     def _run(self) -> None:
-        while True:
-            with self._lock:
-                pipes = dict(self._selector.get_map())
-            if not pipes and self._ending_s is not None:
-                break
-            ready = self._selector.select(0.05) if pipes else time.sleep(0.02) or []
-            for key, _ in ready:
-                self._read(key.fd, key.data)
-            now_s = time.monotonic()
-            for key in pipes.values():
-                self._keep(key.data, key.data.splitter.redrawn(now_s))
-            if now_s - self._flushed_s >= _FLUSH_S or self._pending_bytes >= _FLUSH_BYTES:
-                self._flush(now_s)
-            if self._ending_s is not None and now_s > self._ending_s:
-                break
+        while self._beat():
+            pass
         for key in list(self._selector.get_map().values()):
             self._forget(key.fd, key.data)
         self._flush(time.monotonic())
+
+    def _beat(self) -> bool:
+        """Read what is there; False when everything was read, or patience is over."""
+        with self._lock:
+            pipes = dict(self._selector.get_map())
+        if not pipes and self._ending_s is not None:
+            return False
+        if pipes:
+            for key, _ in self._selector.select(0.05):
+                self._read(key.fd, key.data)
+        else:
+            time.sleep(0.02)
+        now_s = time.monotonic()
+        for key in pipes.values():
+            self._keep(key.data, key.data.splitter.redrawn(now_s))
+        if now_s - self._flushed_s >= _FLUSH_S or self._pending_bytes >= _FLUSH_BYTES:
+            self._flush(now_s)
+        return self._ending_s is None or now_s <= self._ending_s
 
     def _read(self, handle: int, pipe: _Pipe) -> None:
         try:
@@ -166,7 +171,7 @@ class Capture:
         for rank, lines in list(self._pending.items()):
             try:
                 self._sink(rank, lines)
-            except OSError:
+            except (OSError, ValueError):
                 if self._pending_bytes <= _HELD_BYTES:
                     continue  # the disk is full: tried again at the next flush
                 self.dropped_lines += len(lines)  # said in the exit report

@@ -16,7 +16,9 @@ _CARD_FULL = re.compile(r"torch\.(cuda\.)?OutOfMemoryError|(CUDA|HIP) out of mem
 _HOST_FULL = re.compile(r"^(\w+\.)*_?(Array)?MemoryError\b|DefaultCPUAllocator: can't allocate memory", re.MULTILINE)
 _DISK_FULL = re.compile(r"\[Errno 28\]|No space left on device|\[Errno 122\]|Disk quota exceeded")
 _TORCHRUN = re.compile(r"Root Cause.*?exitcode\s*:\s*(-?\d+)", re.DOTALL)
-LOST_PEER = 75  # EX_TEMPFAIL: "another rank was lost", as our worker says; never the first failure while there is another
+LOST_PEER = (
+    75  # EX_TEMPFAIL: "another rank was lost", as our worker says; never the first failure while there is another
+)
 _TOGETHER_US = 1_000_000  # ends this close are taken as one moment: the harder evidence goes first
 
 CAUSE_OF_ORDER: Mapping[OrderKind, Cause] = {
@@ -84,7 +86,7 @@ def judge(
         evidence["last_lines"] = list(tails.get(min(tails, default=0), ()))[-5:]
         return Judged(CAUSE_OF_ORDER[order] if told and order is not None else Cause.DONE, evidence)
     lines = list(tails.get(first.rank, ()))
-    evidence |= {"first_failed_rank": first.rank, "last_lines": lines}
+    evidence |= {"first_rank": first.rank, "last_lines": lines}
     if first.exit_code is not None:
         evidence["exit_code"] = first.exit_code
     if first.by_signal is not None:

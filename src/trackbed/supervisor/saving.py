@@ -196,6 +196,7 @@ class Saver:
         self._stop = threading.Event()
         self._count = 0
         self._queue: list[Complete] = []
+        self._looked_s, self._retry_s, self._pause_s = 0.0, 0.0, 1.0
         self._log = logging.getLogger("trackbed.saving")
         self._thread = threading.Thread(target=self._run, name="saving", daemon=True)
 
@@ -227,18 +228,25 @@ class Saver:
         return ""
 
     def _run(self) -> None:
-        looked_s, pause_s, retry_s = 0.0, 1.0, 0.0
         while not self._stop.wait(_BEAT_S):
-            now_s, arrived = time.monotonic(), self._arrivals.take()
-            if arrived or now_s - looked_s >= _LOOK_S:
-                looked_s = now_s
-                self._take(self._watch.scan(now_s, arrived=arrived))
-            if self._queue and now_s >= retry_s:
-                if self._upload(self._queue[0]):
-                    retry_s, pause_s = time.monotonic() + pause_s, min(pause_s * 2, 60.0)
-                else:
-                    self._queue.pop(0)
-                    pause_s = 1.0
+            try:
+                self._beat(time.monotonic())
+            except Exception:  # a folder that a program removed, say: looked at again
+                self._log.exception("the look at checkpoints was interrupted")
+
+    def _beat(self, now_s: float) -> None:
+        arrived = self._arrivals.take()
+        if arrived or now_s - self._looked_s >= _LOOK_S:
+            self._looked_s = now_s
+            self._take(self._watch.scan(now_s, arrived=arrived))
+        if not self._queue or now_s < self._retry_s:
+            return
+        if self._upload(self._queue[0]):
+            self._retry_s = time.monotonic() + self._pause_s
+            self._pause_s = min(self._pause_s * 2, 60.0)
+        else:
+            self._queue.pop(0)
+            self._pause_s = 1.0
 
     def _take(self, found: list[Complete]) -> None:
         """Queue every n-th by the policy; the others stay on the node."""

@@ -96,15 +96,22 @@ class Sender:
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            final = self._final.is_set()
-            self.backlog_bytes = self._shipper.ship_once(final=final)
-            if time.monotonic() >= self._next_try_s:
-                self._send_reports(final=final)
-            if final and self._journal.exit_answered():
-                self.done.set()
-                break
+            try:
+                if self._beat(final=self._final.is_set()):
+                    break
+            except Exception:  # a full disk, say: nothing is lost, and the next beat tries again
+                self._log.exception("sending was interrupted")
             self._stop.wait(_BEAT_S)
         self._server.close()
+
+    def _beat(self, *, final: bool) -> bool:
+        """Ship and report once; True when the last word is answered."""
+        self.backlog_bytes = self._shipper.ship_once(final=final)
+        if time.monotonic() >= self._next_try_s:
+            self._send_reports(final=final)
+        if final and self._journal.exit_answered():
+            self.done.set()
+        return self.done.is_set()
 
     def _post(self, batch: bytes) -> FramesReceipt:
         for frame in frames.decode(batch).frames:

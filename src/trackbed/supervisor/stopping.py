@@ -13,8 +13,10 @@ the answer of the one that asks, and a signal would end them before they hear it
 Source: ARCHITECTURE, "Stopping"; the rank's side is `client.stopping`.
 """
 
+import logging
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -59,13 +61,14 @@ class Stopping:
             "order": order.id, "kind": order.kind, "reason": order.reason or order.kind,
             "grace": order.grace_s, "grace_s": order.grace_s,
         }  # fmt: skip
-        replace(self._control / "stop.json", msgspec.json.encode(words))
+        if not self._write("stop.json", words):
+            self._half_s = now_s  # nobody can be asked: the signal goes out at once
 
     def withdraw(self) -> bool:
         """Take the order back if no rank was told to leave yet; return whether that was so."""
         if self.order is None or self.verdict_at is not None or self._signalled:
             return False
-        replace(self._control / "verdict.json", msgspec.json.encode({"order": self.order.id, "stop_at": None}))
+        self._write("verdict.json", {"order": self.order.id, "stop_at": None})
         (self._control / "stop.json").unlink(missing_ok=True)
         self.order = self.kind = None
         return True
@@ -85,10 +88,20 @@ class Stopping:
         if self.verdict_at is None and asked and (half or takers <= set(asked)):
             self.verdict_at = 1 + max(asked.values())
             words = {"order": self.order.id, "stop_at": self.verdict_at}
-            replace(self._control / "verdict.json", msgspec.json.encode(words))
+            if not self._write("verdict.json", words):
+                half = True
         told = frozenset(processes - self._signalled) if half or not (takers or asked) else frozenset[int]()
         self._signalled |= told
         return Actions(signal=told)
+
+    def _write(self, name: str, words: dict[str, Any]) -> bool:
+        """Write a file that ranks read; False where it cannot be written (disk full), which must not end the run."""
+        try:
+            replace(self._control / name, msgspec.json.encode(words))
+        except OSError as fault:
+            logging.getLogger("trackbed.stopping").warning("%s was not written: %s", name, fault)
+            return False
+        return True
 
     def _takers(self) -> set[int]:
         callers = {int(path.name) for path in (self._control / "calls").glob("*") if path.name.isdigit()}

@@ -35,12 +35,15 @@ class Vitals:
             self._thread.join(10.0)
 
     def _run(self) -> None:
-        self._sample()
-        wait_s = 1.0
+        wait_s = 0.0
         while not self._stop.wait(wait_s):
+            self._try()
+            wait_s = EVERY_S if wait_s else 1.0
+        self._try()
+
+    def _try(self) -> None:
+        with contextlib.suppress(Exception):  # whatever a driver or /proc may say: a sample is missing, not the run
             self._sample()
-            wait_s = EVERY_S
-        self._sample()
 
     def _sample(self) -> None:
         """`system/cpu_percent` and `system/rss_bytes` are the attempt's (100 is one processor), `memory_bytes` the node's."""
@@ -65,8 +68,7 @@ class Vitals:
             points.step.append(int(now_s - self._begun_s))
             points.ts.append(time.time_ns() // 1000)
             points.value.append(value)
-        with contextlib.suppress(OSError):  # a full disk costs samples, not the run
-            self._sink(points)
+        self._sink(points)
 
 
 def oom_kills() -> int:

@@ -36,7 +36,7 @@ def test_a_killed_rank_ends_the_others_within_ten_seconds(bed: Any, server: Any,
     report = bed.wait(attempt)
     assert time.monotonic() - begun < 15
     assert report.cause == "killed"
-    assert report.evidence["first_failed_rank"] == 1 and report.evidence["signal"] == "SIGKILL"
+    assert report.evidence["first_rank"] == 1 and report.evidence["signal"] == "SIGKILL"
     assert report.evidence["last_lines"][-1].startswith("rank 1 tick")
 
 

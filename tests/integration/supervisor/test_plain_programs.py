@@ -106,7 +106,7 @@ def test_a_line_of_a_megabyte_and_broken_bytes_are_kept_exactly(bed: Any, server
 def test_an_exit_code_is_a_users_error_with_the_last_lines(bed: Any) -> None:
     report = bed.run("echo about to fail >&2; exit 7")
     assert report.cause == "user_error"
-    assert report.evidence["exit_code"] == 7 and report.evidence["first_failed_rank"] == 0
+    assert report.evidence["exit_code"] == 7 and report.evidence["first_rank"] == 0
     assert report.evidence["last_lines"] == ["about to fail"]
 
 

@@ -24,7 +24,7 @@ def test_the_first_failure_decides() -> None:
     assert cause(end(0, 1, at_s=5), end(1, None, 11, at_s=1)) is Cause.KILLED
     judged = judge([end(0, 3, at_s=1), end(1, None, 9, at_s=5)], {0: ["boom"]})
     assert judged.cause is Cause.USER_ERROR
-    assert judged.evidence["first_failed_rank"] == 0 and judged.evidence["last_lines"] == ["boom"]
+    assert judged.evidence["first_rank"] == 0 and judged.evidence["last_lines"] == ["boom"]
 
 
 def test_a_kill_from_outside_is_not_hidden_by_what_it_broke_a_moment_earlier_on_the_clock() -> None:
