@@ -100,6 +100,13 @@ class RegisterRequest(msgspec.Struct, kw_only=True, omit_defaults=True):
     path: str = "model"
 
 
+class AliasRequest(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Point an alias to `version`. `expected`: where the caller saw it last; null if it is not there yet."""
+
+    version: int
+    expected: int | None = None
+
+
 class LineageEdge(msgspec.Struct, kw_only=True, omit_defaults=True):
     """`kind`: used | made | from | reproduces | registered. Ends are `run:…`, `data:name@3`, `model:name@1`, `tree:b3:…`."""
 
