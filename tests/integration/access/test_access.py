@@ -50,10 +50,10 @@ class House:
         return self.write(lambda tx: access.create_space(tx, self.admin, name=name, accepted=True), self.admin).id
 
 
-@pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
+@pytest.fixture(params=KINDS)
+def house(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[House]:
     clock = FakeClock()
-    db = new_database("sqlite", tmp_path, clock=clock)
+    db = new_database(request.param, tmp_path, clock=clock)
     yield House(db, clock)
     db.close()
 
