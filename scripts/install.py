@@ -41,7 +41,8 @@ def main() -> int:
     say_sizes(kind)
     if not torch_is_there() and not install_torch():
         return 1
-    command = [*pip(), "install", "--quiet", "-c", "constraints.txt", "-e", f".[{EXTRAS[kind]}]"]
+    print("Installing the packages, building the board", flush=True)
+    command = [*pip(), "install", "-qq", "-c", "constraints.txt", "-e", f".[{EXTRAS[kind]}]"]
     if subprocess.run(command, cwd=ROOT).returncode:
         return stop(
             "The installation failed; the lines above say at what.\n"
@@ -87,7 +88,7 @@ def install_torch() -> bool:
     """Install the pinned torch: from TORCH_INDEX if named, the CPU wheel where no accelerator is found, else pip's own."""
     named = os.environ.get("TORCH_INDEX", "")
     pin = pinned()
-    base = [*pip(), "install", "--quiet", "-c", "constraints.txt"]
+    base = [*pip(), "install", "-qq", "-c", "constraints.txt"]
     if named:
         tries = [
             [*base, "--extra-index-url", named, pin if accelerator() else f"{pin}+cpu"],
@@ -101,6 +102,7 @@ def install_torch() -> bool:
             [*base, "--extra-index-url", CPU_INDEX, f"{pin}+cpu"],
             [*base, pin],
         ]
+    print(f"Installing {pin}", flush=True)
     for number, command in enumerate(tries):
         last = number == len(tries) - 1
         if last and number and not named:

@@ -20,7 +20,7 @@ complete -o default -F _trackbed trackbed
 #compdef trackbed
 _trackbed() {
   local -a found
-  found=(${(f)"$(trackbed __complete ${words[2,CURRENT]} 2>/dev/null)"})
+  found=(${(f)"$(trackbed __complete "${(@)words[2,CURRENT]}" 2>/dev/null)"})
   compadd -a found
   (( ${#found} )) || _files
 }
