@@ -7,13 +7,11 @@ from trackbed.tracking import artifacts, runs, runs_views
 from trackbed.tracking.metrics import key_names
 from trackbed.wire.runs import RunDetail
 
-MOST_KEYS = 1000
-
 
 def detail(tx: ReadTx, scope: Scope, row: runs.RunRow) -> RunDetail:
     """Everything but series and logs."""
     record = runs_views.detail(tx, row)
     record.artifacts = artifacts.of_run(tx, row.id)
-    record.metric_keys = key_names(tx, row.id, limit=MOST_KEYS)
+    record.metric_keys = key_names(tx, row.id)
     record.models = [f"{view.model}@{view.version}" for view in made_by(tx, scope, row.id)]
     return record

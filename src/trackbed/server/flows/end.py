@@ -5,12 +5,12 @@
 A late exit of a replaced attempt frees its cards and decides nothing else. Sending a report twice changes nothing.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from trackbed.access import revoke_attempt_token
 from trackbed.base.errors import BadInput
-from trackbed.db import Tx
+from trackbed.db import ReadTx, Tx
 from trackbed.domain.outcome import Next, Wish, after_attempt
 from trackbed.domain.scope import Actor
 from trackbed.domain.states import ACTIVE, ATTEMPT_ENDED, AttemptState, Cause, RunState
@@ -41,7 +41,14 @@ class Ended:
 def end_attempt(app: App, attempt_id: str, report: ExitReport, *, actor: Actor) -> Ended:
     """As `end`, with the model of a run that finishes by it put into the store before. Blocks; not for the event loop."""
     made = prepare_model(app, attempt_id, report.cause)
-    return app.db.write(lambda tx: end(app, tx, attempt_id, report, made=made), actor=actor)
+    named = replace(actor, name=actor.name or app.db.read(lambda tx: _name(tx, attempt_id)))
+    return app.db.write(lambda tx: end(app, tx, attempt_id, report, made=made), actor=named)
+
+
+def _name(tx: ReadTx, attempt_id: str) -> str:
+    """`demo#17/2`: what the journal and a model's page call an attempt."""
+    attempt = runs_attempts.get(tx, attempt_id)
+    return f"{runs.ref_of(runs.get(tx, attempt.run_id))}/{attempt.number}"
 
 
 def end(app: App, tx: Tx, attempt_id: str, report: ExitReport, *, made: Made | None = None) -> Ended:
@@ -61,6 +68,8 @@ def end(app: App, tx: Tx, attempt_id: str, report: ExitReport, *, made: Made | N
     runs.set_columns(tx, row, card_seconds=row.card_seconds + attempt.card_seconds, contact_us=tx.now_us)
     row = runs.get(tx, row.id)
     if RunState(row.state) in ACTIVE:
+        if cause is Cause.PAUSED and attempt.order_withdrawn and not row.wish:
+            cause = Cause.PREEMPTED  # it left before it heard that the pause was taken back: it goes on
         row = follow(app, tx, row, cause, reason, products=runs.from_json(attempt.products, {}))
         if row.state == RunState.FINISHED.value:
             register_by_rule(app, tx, row, made)

@@ -6,7 +6,7 @@ from trackbed.base.errors import Conflict
 from trackbed.db import ReadTx
 from trackbed.domain.scope import Scope
 from trackbed.tracking import facts, runs, runs_views
-from trackbed.tracking.metrics import counted
+from trackbed.tracking.metrics import history
 from trackbed.wire.runs import MetricDifference, ReproductionVerdict, SubmitRequest
 from trackbed.wire.spec import DataPin, FromPin, Spec
 
@@ -57,7 +57,7 @@ def compare(tx: ReadTx, scope: Scope, row: runs.RunRow) -> ReproductionVerdict:
     keys = sorted(deterministic_keys(tx, original.id) | deterministic_keys(tx, row.id))
     first: MetricDifference | None = None
     for key in keys:
-        first = first_difference(key, counted(tx, original.id, key), counted(tx, row.id, key))
+        first = first_difference(key, curve(tx, original.id, key), curve(tx, row.id, key))
         if first is not None:
             break
     return ReproductionVerdict(
@@ -71,17 +71,30 @@ def deterministic_keys(tx: ReadTx, run_id: str) -> set[str]:
     return {key for key, said in facts.definitions(tx, run_id).items() if said.get("deterministic")}
 
 
-def first_difference(
-    key: str, before: list[tuple[int, float]], after: list[tuple[int, float]]
-) -> MetricDifference | None:
+def curve(tx: ReadTx, run_id: str, key: str) -> list[tuple[int, str]]:
+    """Return the counted points of a metric, values by their bits."""
+    points: list[tuple[int, str]] = []
+    cursor = ""
+    while True:
+        page = history(tx, run_id, key, cursor=cursor, limit=100_000)
+        points += [(point.step, float(point.value).hex()) for point in page.points]
+        cursor = page.next
+        if not cursor:
+            return points
+
+
+def first_difference(key: str, before: list[tuple[int, str]], after: list[tuple[int, str]]) -> MetricDifference | None:
     """Return where two curves part, by the bits of their values; None where they are one."""
     for (step, value), (step_again, value_again) in zip(before, after, strict=False):
-        if step != step_again or value.hex() != value_again.hex():
-            return MetricDifference(key=key, step=step, before=repr(value), after=repr(value_again))
+        if step != step_again or value != value_again:
+            return MetricDifference(key=key, step=step, before=_shown(value), after=_shown(value_again))
     if len(before) != len(after):
         longer = before if len(before) > len(after) else after
         step, value = longer[min(len(before), len(after))]
-        text = repr(value)
-        was, now = (text, "-") if longer is before else ("-", text)
+        was, now = (_shown(value), "-") if longer is before else ("-", _shown(value))
         return MetricDifference(key=key, step=step, before=was, after=now)
     return None
+
+
+def _shown(value: str) -> str:
+    return repr(float.fromhex(value))

@@ -68,8 +68,8 @@ def launch(app: App, assignment: Assignment, *, actor: Actor) -> bool:
     """Hand an attempt to the engine; False where it would not take it, which the watch loop tries again."""
     try:
         app.engine.submit(assignment)
-    except (TrackbedError, OSError):
-        log.exception("the engine did not take attempt %s of %s", assignment.attempt_id, assignment.run_ref)
+    except (TrackbedError, OSError) as fault:
+        log.warning("the engine did not take attempt %s of %s: %s", assignment.attempt_id, assignment.run_ref, fault)
         return False
     app.db.write(lambda tx: runs_attempts.mark_submitted(tx, assignment.attempt_id), actor=actor)
     return True

@@ -25,8 +25,8 @@ def tick(app: App) -> None:
         log.warning("attempt %s did not leave in twice its grace; it is ended by force", attempt_id)
         try:
             app.engine.kill(attempt_id)
-        except (TrackbedError, OSError):
-            log.exception("attempt %s could not be ended", attempt_id)
+        except (TrackbedError, OSError) as fault:
+            log.warning("attempt %s could not be ended: %s", attempt_id, fault)
     for run_id in silent:
         app.db.write(lambda tx, r=run_id: outside.give_up(tx, runs.get(tx, r)), actor=ACTOR)
 

@@ -57,8 +57,8 @@ class Watch:
         tries.next_s = now_s + min(PAUSE_S[0] * 2 ** min(tries.count - 1, 10), PAUSE_S[1])
         try:
             _ACTIONS[action](app, row)
-        except (TrackbedError, OSError):
-            log.exception("%s of attempt %s failed", action, row.id)
+        except (TrackbedError, OSError) as fault:
+            log.warning("%s of attempt %s failed: %s", action, row.id, fault)
 
 
 def _watched(tx: ReadTx) -> list[runs_attempts.AttemptRow]:

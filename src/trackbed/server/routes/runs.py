@@ -12,7 +12,8 @@ from trackbed.server.flows import lineage, outside, reproduce, verbs
 from trackbed.server.flows import submit as submitting
 from trackbed.server.flows.detail import detail
 from trackbed.tracking import facts, runs
-from trackbed.tracking.metrics import last_of_runs
+from trackbed.tracking.metrics import last_values_of
+from trackbed.tracking.metrics_state import word
 from trackbed.tracking.runs_tables import run as run_table
 from trackbed.tracking.runs_views import run_view
 from trackbed.tracking.search import compile as compile_filter
@@ -73,7 +74,8 @@ def with_columns(tx: ReadTx, rows: list[runs.RunRow], columns: list[str]) -> lis
     names = [name.removeprefix("params.") for name in columns if name.startswith("params.")]
     keys = [name.removeprefix("metrics.") for name in columns if not name.startswith("params.")]
     params = facts.params_of_runs(tx, ids, names) if names else {}
-    values = last_of_runs(tx, ids, keys) if keys else {}
+    last = last_values_of(tx, ids, keys) if keys else {}
+    values = {run_id: {key: word(value) for key, value in found.items()} for run_id, found in last.items()}
     return [run_view(row, metrics=values.get(row.id), params=params.get(row.id)) for row in rows]
 
 
