@@ -5,7 +5,6 @@ speaks HTTP until SIGINT or SIGTERM. Supervisors are processes of their own and 
 """
 
 import contextlib
-import importlib
 import os
 import signal
 import socket
@@ -40,18 +39,22 @@ from trackbed.server.installation import first_admin, prepare_installation, read
 from trackbed.server.loops import runner
 from trackbed.server.problems import answer
 from trackbed.server.routes import access as access_routes
-from trackbed.server.routes import artifacts, attempts, frames, logs, pool, runs, series, stream, system
+from trackbed.server.routes import (
+    artifacts,
+    attempts,
+    blobs,
+    datasets,
+    frames,
+    logs,
+    models,
+    pool,
+    runs,
+    series,
+    stream,
+    system,
+)
 from trackbed.server.stream import Feed
 from trackbed.storage import open_store
-
-
-def _to_come() -> list[Any]:
-    found: list[Any] = []
-    for name in ("blobs", "datasets", "models"):
-        with contextlib.suppress(ModuleNotFoundError):
-            found.append(importlib.import_module(f"trackbed.server.routes.{name}"))
-    return found
-
 
 MOST_BODY = 64 << 20  # bytes; blob and frame routes set their own
 _ROUTES: tuple[Any, ...] = (
@@ -65,7 +68,9 @@ _ROUTES: tuple[Any, ...] = (
     series,
     logs,
     artifacts,
-    *_to_come(),
+    blobs,
+    datasets,
+    models,
     static_files,
 )
 
