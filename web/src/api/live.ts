@@ -46,7 +46,11 @@ export class Live {
   constructor() {
     this.channel.onmessage = (event: MessageEvent<Note>) => this.hear(event.data)
     document.addEventListener('visibilitychange', () => this.visibility())
-    window.addEventListener('pagehide', () => this.channel.postMessage({ type: 'bye', tab: this.tab } satisfies Note))
+    window.addEventListener('pagehide', () => {
+      this.channel.postMessage({ type: 'bye', tab: this.tab } satisfies Note)
+      this.resign()
+    })
+    window.addEventListener('pageshow', (event) => event.persisted && this.campaign())
     this.campaign()
   }
 
@@ -159,18 +163,21 @@ export class Live {
   private visibility(): void {
     window.clearTimeout(this.hideTimer)
     if (document.hidden) {
-      this.hideTimer = window.setTimeout(() => {
-        if (!this.leader) return
-        this.source?.close()
-        this.source = null
-        this.leader = false
-        this.queued = false
-        this.release?.()
-        this.release = null
-      }, HIDDEN_MS)
+      this.hideTimer = window.setTimeout(() => this.resign(), HIDDEN_MS)
     } else {
       this.campaign()
     }
+  }
+
+  /** Hand the stream to another tab: this one is hidden, or left. */
+  private resign(): void {
+    if (!this.leader) return
+    this.source?.close()
+    this.source = null
+    this.leader = false
+    this.queued = false
+    this.release?.()
+    this.release = null
   }
 
   private emit(change: Change): void {

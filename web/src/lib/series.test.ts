@@ -27,6 +27,14 @@ test('smoothing does not depend on how long the series is', () => {
   for (const i of [0, 10, 299]) expect(short[i]).toBeCloseTo(long[i]!, 10)
 })
 
+test('a metric that is logged rarely is smoothed only as its distances ask', () => {
+  const x = range(15).map((i) => i * 100)
+  const y = x.map((at) => 5 * Math.exp(-at / 300))
+  smooth(x, y, 0.9, 1.4).forEach((value, i) => {
+    expect(Math.abs(value! - y[i]!)).toBeLessThan(0.01)
+  })
+})
+
 test('a gap stays a gap and does not reset the average', () => {
   const out = smooth([0, 1, 2, 3], [1, 1, null, 1], 0.9)
   expect(out[2]).toBeNull()

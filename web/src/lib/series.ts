@@ -35,22 +35,21 @@ export function marks(x: number[], cells: Cell[]): Mark[] {
 /**
  * Debiased moving average, weighted by the distance on x.
  *
- * `weight` in [0, 1) is the share kept over one typical distance between points (`span / points`), so the result depends
- * neither on the length of the series nor on how it was bucketed. A constant stays constant. Gaps pass through.
+ * `weight` in [0, 1) is the share kept over one `unit` of x. The unit belongs to the run, not to the curve: a metric that
+ * is logged rarely is smoothed as little as its distances ask, and neither buckets nor zoom nor length of a curve change
+ * the picture. A constant stays constant. Gaps pass through.
  */
-export function smooth(x: number[], y: Gap[], weight: number, points = x.length): Gap[] {
-  const span = x.length > 1 ? x[x.length - 1]! - x[0]! : 0
-  if (weight <= 0 || span <= 0) return y
-  const unit = span / Math.max(1, points - 1)
+export function smooth(x: number[], y: Gap[], weight: number, unit = 1): Gap[] {
+  if (weight <= 0 || unit <= 0) return y
   let sum = 0
   let norm = 0
-  let before = x[0]!
+  let before = x[0] ?? 0
   return y.map((value, i) => {
     if (value === null) return null
-    const keep = weight ** Math.max(1, (x[i]! - before) / unit)
+    const keep = weight ** ((x[i]! - before) / unit)
     before = x[i]!
-    sum = sum * keep + value * (1 - keep)
-    norm = norm * keep + (1 - keep)
+    sum = sum * keep + value
+    norm = norm * keep + 1
     return sum / norm
   })
 }

@@ -53,7 +53,7 @@ export function Login() {
           {t('login_enter')}
         </Button>
         <p className={css.how}>{t('login_link_how')}</p>
-        <Command text="trackbed login --link" />
+        <Command text="trackbed people link NAME" />
       </form>
     </main>
   )

@@ -17,7 +17,7 @@ export function Models() {
       <Async query={query}>
         {(list) =>
           list.length === 0 ? (
-            <Empty title={t('models_none')} command="trackbed models register RUN NAME">
+            <Empty title={t('models_none')} command="trackbed models register NAME RUN">
               {t('models_none_how')}
             </Empty>
           ) : (

@@ -21,11 +21,15 @@ export function Table<T>({ label, columns, rows, rowKey }: Props<T>) {
     <table className={css.table} aria-label={label}>
       <thead>
         <tr>
-          {columns.map((column) => (
-            <th key={column.id} scope="col" className={column.right ? css.right : undefined}>
-              {column.title}
-            </th>
-          ))}
+          {columns.map((column) =>
+            column.title === '' ? (
+              <td key={column.id} />
+            ) : (
+              <th key={column.id} scope="col" className={column.right ? css.right : undefined}>
+                {column.title}
+              </th>
+            ),
+          )}
         </tr>
       </thead>
       <tbody>

@@ -40,8 +40,8 @@ export function ChartCard({ run, info, view, onZoom }: Props) {
     enabled: near || big,
   })
   const drawn = useMemo(
-    () => (query.data ? picture(query.data, { smoothing: view.smoothing, log: view.log }) : null),
-    [query.data, view.smoothing, view.log],
+    () => (query.data ? picture(query.data, { smoothing: view.smoothing, unit: view.unit, log: view.log }) : null),
+    [query.data, view.smoothing, view.unit, view.log],
   )
   const unit = typeof info.definition?.unit === 'string' ? info.definition.unit : ''
   const chart = drawn && (

@@ -105,7 +105,7 @@ function Smoothing({ value, onChange }: { value: number; onChange: (value: numbe
           setAt(next)
           onChange(next)
         }}
-        thumbProps={{ 'aria-label': t('smoothing') }}
+        thumbLabel={t('smoothing')}
       />
       <span className="num" style={{ width: 28 }}>
         {at.toFixed(2)}

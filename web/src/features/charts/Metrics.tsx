@@ -22,7 +22,12 @@ interface Props {
 export function Metrics({ detail, search, go }: Props) {
   const { t } = useTranslation()
   const query = useQuery(keysQuery(detail.run.id))
-  const view = useMemo(() => viewOf(search), [search])
+  const steps = Math.max(1, ...(query.data?.keys ?? []).map((info) => info.last_step ?? 0))
+  const { started_us: from = 0, ended_us: to = 0, contact_us: seen = 0 } = detail.run
+  const view = useMemo(
+    () => viewOf(search, steps, ((to || seen || from) - from) / 1e6),
+    [search, steps, from, to, seen],
+  )
   return (
     <>
       <ChartTools
@@ -105,10 +110,12 @@ function SectionOf({ name, run, keys, view, zoom }: SectionProps) {
   const Icon = open ? ChevronDown : ChevronRight
   return (
     <section className={css.section}>
-      <button type="button" className={css.sectionHead} onClick={() => setOpen((was) => !was)} aria-expanded={open}>
-        <Icon size={15} aria-hidden />
-        {name || t('section_main')} <span className="num">{keys.length}</span>
-      </button>
+      <h2 className={css.sectionTitle}>
+        <button type="button" className={css.sectionHead} onClick={() => setOpen((was) => !was)} aria-expanded={open}>
+          <Icon size={15} aria-hidden />
+          {name || t('section_main')} <span className="num">{keys.length}</span>
+        </button>
+      </h2>
       {open && (
         <div className={css.grid}>
           {keys.map((info) => (

@@ -23,10 +23,12 @@ export interface Picture {
 
 interface Options {
   smoothing: number
+  /** Distance on x over which `smoothing` is the share kept. */
+  unit?: number
   log: boolean
 }
 
-export function picture(series: Series[], { smoothing, log }: Options): Picture {
+export function picture(series: Series[], { smoothing, unit = 1, log }: Options): Picture {
   const lines: Line[] = []
   const found: Mark[] = []
   let dropped = 0
@@ -37,7 +39,7 @@ export function picture(series: Series[], { smoothing, log }: Options): Picture 
     const raw = cells.map(finite)
     found.push(...marks(x, one.last ?? cells))
     if (one.bucketed) found.push(...hidden(one))
-    const smoothed = smoothing > 0 ? smooth(x, raw, smoothing, one.points ?? x.length) : raw
+    const smoothed = smoothing > 0 ? smooth(x, raw, smoothing, unit) : raw
     const ys: Gap[][] = []
     if (one.bucketed) {
       ys.push((one.min ?? []).map(finite), (one.max ?? []).map(finite))

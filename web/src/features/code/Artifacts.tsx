@@ -90,7 +90,7 @@ function Preview({ run, artifact }: { run: string; artifact: ArtifactView }) {
         <Empty title={small ? t('file_binary') : t('file_big', { size: size(artifact.size_bytes) })} />
       )}
       <div style={{ padding: 14 }}>
-        <Command text={`${command('artifacts', 'get', run)} ${artifact.path}`} />
+        <Command text={command('artifacts', 'get', run, artifact.path)} />
       </div>
     </Panel>
   )

@@ -37,7 +37,7 @@ export function Checkpoints({ detail }: { detail: RunDetail }) {
             cell: (row) => (
               <CopyButton
                 terminal
-                text={command('checkpoints', 'get', `${detail.run.ref}@${row.step}`)}
+                text={command('checkpoints', 'get', detail.run.ref, '--step', String(row.step))}
                 label={t('copy_command')}
               />
             ),
