@@ -8,13 +8,12 @@ it is adopted; after that it is superseded, and only its confirmed exit is still
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Row, insert, or_, select, update
+from sqlalchemy import Row, insert, select, update
 
 from trackbed.base.entropy import new_id
 from trackbed.base.errors import Conflict, NotFound
-from trackbed.db import ReadTx, Tx, scope_clause, upsert
+from trackbed.db import ReadTx, Tx, upsert
 from trackbed.domain.events import Event
-from trackbed.domain.scope import Scope
 from trackbed.domain.states import (
     ACTIVE,
     ATTEMPT_ENDED,
@@ -324,19 +323,6 @@ def checkpoint_of(tx: ReadTx, attempt_id: str, name: str, digest: str) -> Row[An
 def checkpoints(tx: ReadTx, run_id: str) -> list[Row[Any]]:
     stmt = select(checkpoint).where(checkpoint.c.run_id == run_id)
     return tx.rows(stmt.order_by(checkpoint.c.recorded_us, checkpoint.c.step))
-
-
-def is_named(tx: ReadTx, scope: Scope, digest: str) -> bool:
-    """Tell whether a run that the scope may read has this tree: its code, a checkpoint, its outputs or a product."""
-    named = (
-        select(run.c.id).where(run.c.tree_digest == digest, scope_clause(run, scope)),
-        select(checkpoint.c.run_id).where(checkpoint.c.digest == digest, scope_clause(checkpoint, scope)),
-        select(attempt.c.id).where(
-            or_(attempt.c.outputs_digest == digest, attempt.c.products.contains(f'"{digest}"', autoescape=True)),
-            scope_clause(attempt, scope),
-        ),
-    )
-    return any(tx.one(stmt.limit(1)) is not None for stmt in named)
 
 
 # --- stages, outputs, end --------------------------------------------------------------------------------------------

@@ -367,8 +367,8 @@ def test_tags_are_changed_only_by_who_saw_the_newest_version(world: World) -> No
 
 
 def test_a_reproduction_asks_for_the_same_digests(world: World) -> None:
-    from trackbed.server.flows import reproduce
     from trackbed.datasets.service import commit
+    from trackbed.server.flows import reproduce
     from trackbed.wire.spec import DataPin, RegisterRule
 
     digest = Digest("b3:" + "5" * 64)

@@ -20,6 +20,7 @@ from trackbed.server.app import App
 from trackbed.server.flows import when
 from trackbed.server.flows.facts import node_of
 from trackbed.server.flows.prepare import prepare
+from trackbed.server.flows.trees import may_use
 from trackbed.sources.service import environment_faults, save_environment
 from trackbed.tracking import runs, runs_attempts
 from trackbed.wire.runs import Reason, SubmitReply, SubmitRequest
@@ -82,7 +83,7 @@ def _outer_faults(app: App, request: SubmitRequest) -> list[Fault]:
     faults: list[Fault] = []
     tree = request.tree
     if tree is not None and tree.digest and not app.store.has_tree(Digest(tree.digest)):
-        faults.append(Fault("run_tree_missing", "code", None, {"digest": tree.digest}))
+        faults.append(tree_missing(tree.digest))
     inventory: list[NodeFacts] = app.engine.inventory()
     nodes = [node_of(facts) for facts in inventory]
     spec = request.spec
@@ -91,6 +92,11 @@ def _outer_faults(app: App, request: SubmitRequest) -> list[Fault]:
         if stage.resources is not None:
             faults += _too_large(f"stages[{at}].resources", stage.resources, nodes)
     return faults
+
+
+def tree_missing(digest: str) -> Fault:
+    """The same words for a tree that is not there and for one that the scope has never sent."""
+    return Fault("run_tree_missing", "code", None, {"digest": digest})
 
 
 def _too_large(where: str, wanted: Resources, nodes: list[Node]) -> Iterable[Fault]:
@@ -126,6 +132,10 @@ def resolve(tx: ReadTx, scope: Scope, request: SubmitRequest, outer: list[Fault]
         with _collected(found, "register.when"):
             when.parse(spec.register.when)
     found.faults += _environment(request)
+    tree = request.tree
+    sent = tree is None or not tree.digest or may_use(tx, scope, Digest(tree.digest))
+    if not sent and not any(fault.code == "run_tree_missing" for fault in outer):
+        found.faults.append(tree_missing(tree.digest if tree else ""))
     if request.reproduces:
         with _collected(found, "reproduces"):
             found.reproduces = runs.resolve(tx, scope, request.reproduces).id
