@@ -59,7 +59,7 @@ def language() -> str:
     return "en"
 
 
-def say(code: str, **params: Any) -> str:
+def say(code: str, /, **params: Any) -> str:
     """Return a sentence of the catalogue in the chosen language."""
     return messages.render(code, params, _current.lang)
 
@@ -71,6 +71,21 @@ def has(code: str) -> bool:
 def word(code: str, fallback: str) -> str:
     """Return the word of a code, or `fallback` for one that this version does not know."""
     return say(code) if has(code) else fallback
+
+
+def words(params: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of a sentence with states, causes and the like in the chosen language."""
+    kinds = {
+        "cause": "cause",
+        "state": "state",
+        "asked": "order",
+        "order": "order",
+        "priority": "priority",
+        "role": "role",
+    }
+    return {
+        name: word(f"{kinds[name]}.{value}", str(value)) if name in kinds else value for name, value in params.items()
+    }
 
 
 def version() -> str:

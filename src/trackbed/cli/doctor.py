@@ -70,7 +70,7 @@ def _files() -> Iterator[Check]:
     yield Check("disk", verdict, say("cli.doctor.disk", path=folder, free=format_size(free)))
     open_to_others = [
         path.name
-        for path in (folder, folder / "trackbed.db", config.credentials_path())
+        for path in (folder, folder / "trackbed.sqlite3", config.credentials_path())
         if path.exists() and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)
     ]
     if open_to_others:

@@ -1,6 +1,5 @@
 """`trackbed down`: ends the server of this machine. Runs go on; the next `up` takes them over."""
 
-import os
 import signal
 import time
 
@@ -23,14 +22,20 @@ def down() -> None:
 
 
 def stop(pid: int) -> None:
-    """Ask a server to end and wait until it has.
+    """Ask a server to end and wait until its process has.
 
     Raises:
         Unavailable: `cli_down_slow`.
     """
-    os.kill(pid, signal.SIGTERM)
-    deadline = time.monotonic() + STOP_S
-    while marker() is not None:
-        if time.monotonic() > deadline:
-            raise Unavailable("cli_down_slow", pid=pid, seconds=STOP_S)
-        time.sleep(0.05)
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        process.send_signal(signal.SIGTERM)
+        deadline = time.monotonic() + STOP_S
+        while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+            if time.monotonic() > deadline:
+                raise Unavailable("cli_down_slow", pid=pid, seconds=STOP_S)
+            time.sleep(0.05)
+    except psutil.NoSuchProcess:
+        return

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from trackbed.cli import output
-from trackbed.cli.context import client, say, word
+from trackbed.cli.context import client, say, words
 from trackbed.cli.options import Run
 from trackbed.cli.show import reason_text
 
@@ -31,12 +31,4 @@ def explain(run: Run) -> None:
 
 def event_text(event: "EventView") -> str:
     """Return the sentence of an event; the values of a newer server's event are shown as they are."""
-    return say(f"event.{event.kind}", **_words(event))
-
-
-def _words(event: "EventView") -> dict[str, object]:
-    data = {
-        name: word(f"{name}.{value}", str(value)) if name in ("state", "cause") else value
-        for name, value in event.data.items()
-    }
-    return {"attempt": event.attempt, "subject": event.subject, **data}
+    return say(f"event.{event.kind}", **{"attempt": event.attempt, "subject": event.subject, **words(event.data)})

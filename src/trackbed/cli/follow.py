@@ -75,16 +75,22 @@ def progress_line(view: "RunView", keys: "dict[str, KeyInfo]", waited_s: float) 
     parts = [view.ref, output.state(view.state)]
     found = view.progress
     if found is None or not found.step:
-        parts += [reason_text(view.reason), format_duration(waited_s)]
+        parts += [reason_text(view.reason), _whole(waited_s)]
         return "  ".join(part for part in parts if part)
     if found.steps_total:
-        full = min(round(16 * found.step / found.steps_total), 16)
+        full = min(16 * found.step // found.steps_total, 16)
         parts.append("▰" * full + "▱" * (16 - full))
     parts.append(say("cli.step_of", step=found.step, total=found.steps_total or "?"))
     if "loss" in keys:
         parts.append(say("cli.loss", loss=f"{float(keys['loss'].last):.4f}"))
     if "tokens_per_s" in keys:
         parts.append(say("cli.tokens_per_s", rate=f"{float(keys['tokens_per_s'].last):,.0f}"))
-    if found.seconds_left is not None:
-        parts.append(say("cli.left", time=format_duration(max(found.seconds_left, 0))))
+    if found.step == found.steps_total:
+        parts.append(say("cli.finishing"))
+    elif found.seconds_left is not None:
+        parts.append(say("cli.left", time=_whole(max(found.seconds_left, 0))))
     return "  ".join(parts)
+
+
+def _whole(seconds: float) -> str:
+    return f"{seconds:.0f}s" if seconds < 59.5 else format_duration(seconds)

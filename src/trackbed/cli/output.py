@@ -36,7 +36,7 @@ def emit_json(value: Any) -> bool:
 
 
 def line(text: str = "") -> None:
-    print(text)
+    print(text, flush=True)  # in step with what goes to stderr
 
 
 def note(text: str) -> None:

@@ -175,13 +175,13 @@ def _summary(api: "Client", detail: "RunDetail", version: "DatasetVersionView", 
     output.line()
     output.line(output.bold(say("cli.quick.record", ref=view.ref)))
     output.facts([
-        (say("cli.word.dataset_version"), f"{version.dataset}@{version.version}  {short(version.digest)}  {say('cli.files', count=version.files)}, {format_size(version.size_bytes)}"),
+        (say("cli.word.dataset_version"), f"{version.dataset}@{version.version}  {short(version.digest)}  {say('cli.files', count=version.files, size=format_size(version.size_bytes))}"),
         (say("cli.word.code"), code_text(detail)),
         (say("cli.word.environment"), environment_text(detail)),
         (say("cli.word.seed"), str(detail.spec.seed)),
         (say("cli.word.steps"), f"{loss.last_step if loss else 0}"),
         (say("cli.word.loss"), f"{output.number(loss.first)} → {output.number(loss.last)}  {say('cli.nats')}" if loss else ""),
-        (say("cli.word.eval_loss"), f"{output.number(held_out.last)}  {say('cli.nats')}, {say('cli.held_out')}" if held_out else ""),
+        (say("cli.word.eval_loss"), f"{output.number(held_out.last)}  {say('cli.nats_held_out')}" if held_out else ""),
         (say("cli.word.checkpoint"), f"{current.name}  {short(current.digest)}  {format_size(current.size_bytes)}" if current else ""),
         (say("cli.word.model"), ", ".join(detail.models)),
         (say("cli.word.card_hours"), f"{view.card_seconds / 3600:.4f}"),
@@ -206,7 +206,7 @@ def _stay(url: str) -> None:
 
 
 def _stop(pid: int) -> None:
-    with contextlib.suppress(ProcessLookupError, TrackbedError):
+    with contextlib.suppress(TrackbedError):
         stop(pid)
 
 

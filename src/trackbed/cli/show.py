@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from trackbed.base.units import format_duration, format_size
 from trackbed.cli import output
-from trackbed.cli.context import client, say, word
+from trackbed.cli.context import client, say, word, words
 from trackbed.cli.options import Run
 from trackbed.cli.runs import progress
 
@@ -63,7 +63,7 @@ def show(run: Run) -> None:
 
 
 def reason_text(reason: "Reason | None") -> str:
-    return "" if reason is None else say(f"reason.{reason.code}", **reason.params)
+    return "" if reason is None else say(f"reason.{reason.code}", **words(reason.params))
 
 
 def short(digest: str) -> str:
@@ -85,7 +85,7 @@ def environment_text(detail: "RunDetail") -> str:
     return (
         ""
         if found is None
-        else f"{short(found.digest)}  {found.python} {found.platform}, {say('cli.packages', count=len(found.packages))}"
+        else f"{short(found.digest)}  {say('cli.packages', python=found.python, platform=found.platform, count=len(found.packages))}"
     )
 
 

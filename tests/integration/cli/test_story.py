@@ -147,7 +147,7 @@ def test_a_run_is_stopped(home: Home, finished: str) -> None:
     while home.json("show", ref)["run"]["state"] != "running" and time.monotonic() < deadline:
         time.sleep(0.3)
     assert "Stopped" in home.run("stop", ref, "--grace", "5s", "--wait", "-m", "enough").stdout
-    assert home.run("stop", ref, status=4).stderr
+    assert home.run("retry", finished, status=4).stderr
 
 
 def test_every_fault_of_a_spec_comes_at_once_and_nothing_is_left_behind(home: Home, finished: str) -> None:

@@ -55,7 +55,7 @@ def test_progress_shows_step_loss_rate_and_time_left() -> None:
     keys = {"loss": KeyInfo(key="loss", last=2.8133), "tokens_per_s": KeyInfo(key="tokens_per_s", last=4120.4)}
     line = progress_line(view, keys, 10)
     assert "▰▰▰▰▰▰▰▰▱▱▱▱▱▱▱▱" in line
-    assert "step 120/240  loss 2.8133  4,120 tokens/s  31.2s left" in line
+    assert "step 120/240  loss 2.8133  4,120 tokens/s  31s left" in line
 
 
 def test_before_the_first_step_the_reason_is_shown() -> None:
@@ -63,4 +63,4 @@ def test_before_the_first_step_the_reason_is_shown() -> None:
         id="run_1", ref="demo#1", number=1, project="demo", space="default", state="queued", reason=Reason(code="held")
     )
     line = progress_line(view, {}, 5.0)
-    assert line.startswith("demo#1  Queued  Held back") and line.endswith("5.0s")
+    assert line.startswith("demo#1  Queued  Held back") and line.endswith("5s")
