@@ -58,91 +58,89 @@ def pretrain(config: RunConfig, folders: Folders, host: Host, *, group: Group, t
         BadInput, Damaged, Conflict: as the stairs below; the process group is then left to die with the process.
     """
     exact.settle(exact=config.exact, threads=threads)
-    voice = Voice(host, first=group.ranks.first, steps_total=config.numbers.steps)
     corpus = prepare(
         folders.corpus, folders.scratch, share=config.numbers.held_out, builder=group.ranks.first_on_node
     )  # fmt: skip
-    loop = _Loop(config, folders, host, voice, corpus, group=group, threads=threads)
+    loop = _Loop(config, folders, host, corpus, _build(config, group, corpus, threads=threads))
     loop.begin()
     outcome = loop.run()
     if outcome is Outcome.FINISHED:
-        finish(loop.stepper, corpus, config, voice, result=loop.result())
+        finish(loop.machine.stepper, corpus, config, loop.voice, result=loop.result())
     return outcome
 
 
 def layout_of(config: RunConfig, group: Group, *, threads: int) -> dict[str, Any]:
     """Return what the last bits depend on, besides the settings."""
+    cpu = f"cpu {platform.machine()} {torch.backends.cpu.get_cpu_capability()}"
     return {
         "world_size": group.ranks.world_size,
         "micro_batch": config.micro_batch,
         "threads": threads,
         "exact": config.exact,
-        "device": torch.cuda.get_device_name()
-        if group.device.type == "cuda"
-        else f"cpu {platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
+        "device": torch.cuda.get_device_name() if group.device.type == "cuda" else cpu,
         "torch": str(torch.__version__),
     }
 
 
+@dataclass(frozen=True)
+class _Machine:
+    """What takes the steps: sharded model, optimizer, windows of the corpus in their order."""
+
+    trained: Trained
+    stepper: Stepper
+    identity: Identity
+    windows: Windows
+    order: SampleOrder
+    plan: BatchPlan
+    group: Group
+
+
+def _build(config: RunConfig, group: Group, corpus: Corpus, *, threads: int) -> _Machine:
+    numbers, ranks = config.numbers, group.ranks
+    exact.seed(numbers.seed)  # so that all ranks begin with the same parameters
+    model = Decoder(numbers.shape).to(group.device)
+    shard_model(model, list(model.blocks), group, precision=numbers.precision)
+    optimizer = make_optimizer(model, lr=numbers.lr, weight_decay=numbers.weight_decay)
+    document = {**numbers.document(), "data": corpus.digest}
+    windows = Windows(corpus.train, numbers.shape.seq)
+    return _Machine(
+        trained=Trained(model, optimizer),
+        stepper=Stepper(model, optimizer, numbers.schedule, group, clip=numbers.clip, precision=numbers.precision),
+        identity=Identity(document, digest_of(document), layout_of(config, group, threads=threads)),
+        windows=windows,
+        order=SampleOrder(windows.count, numbers.seed),
+        plan=BatchPlan(numbers.batch, config.micro_batch, rank=ranks.rank, world_size=ranks.world_size),
+        group=group,
+    )
+
+
 class _Loop:
-    def __init__(
-        self,
-        config: RunConfig,
-        folders: Folders,
-        host: Host,
-        voice: Voice,
-        corpus: Corpus,
-        *,
-        group: Group,
-        threads: int,
-    ) -> None:
-        self.config, self.folders, self.host, self.voice, self.group = config, folders, host, voice, group
-        numbers = config.numbers
-        exact.seed(numbers.seed)
-        model = Decoder(numbers.shape).to(group.device)
-        shard_model(model, list(model.blocks), group, precision=numbers.precision)
-        optimizer = make_optimizer(model, lr=numbers.lr, weight_decay=numbers.weight_decay)
-        self.trained = Trained(model, optimizer)
-        self.stepper = Stepper(
-            model=model,
-            optimizer=optimizer,
-            schedule=numbers.schedule,
-            group=group,
-            clip=numbers.clip,
-            precision=numbers.precision,
-        )
-        document = {**numbers.document(), "data": corpus.digest}
-        self.identity = Identity(document, digest_of(document), layout_of(config, group, threads=threads))
-        self.windows = Windows(corpus.train, numbers.shape.seq)
-        self.order = SampleOrder(self.windows.count, numbers.seed)
-        self.plan = BatchPlan(
-            batch=numbers.batch,
-            micro_batch=config.micro_batch,
-            rank=group.ranks.rank,
-            world_size=group.ranks.world_size,
-        )
+    def __init__(self, config: RunConfig, folders: Folders, host: Host, corpus: Corpus, machine: _Machine) -> None:
+        self.config, self.folders, self.host, self.corpus, self.machine = config, folders, host, corpus, machine
+        self.voice = Voice(host, first=machine.group.ranks.first, steps_total=config.numbers.steps)
         self.state = LoopState()
         self.saved_step = -1
         self.saved_s = time.monotonic()
-        self.corpus = corpus
 
     def begin(self) -> None:
         """Go on from the newest checkpoint, else begin with given weights, else with fresh ones."""
-        clear_leftovers(self.folders.checkpoints, self.group)
+        clear_leftovers(self.folders.checkpoints, self.machine.group)
         facts = self.corpus.facts()
         self.voice.define_metrics()
         self.voice.say(
             f"{self.config.recipe}: {self.config.numbers.shape.parameters:,} parameters, {facts['files']} files, "
             f"{facts['train_tokens']:,} tokens to train on, {facts['held_out_tokens']:,} held out, "
-            f"{self.group.ranks.world_size} ranks"
+            f"{self.machine.group.ranks.world_size} ranks"
         )
         if self.folders.latest is not None:
-            self.state, same = restore(self.folders.latest, self.trained, self.identity, group=self.group)
+            self.state, same = restore(
+                self.folders.latest, self.machine.trained, self.machine.identity, group=self.machine.group
+            )
             self.saved_step = self.state.step
             how = "exactly" if same else "on another layout, so equal within rounding only"
             self.voice.say(f"resumed from step {self.state.step}, {how}")
         elif self.folders.weights is not None:
-            load_weights(self.folders.weights, self.trained.model, group=self.group)
+            load_weights(self.folders.weights, self.machine.trained.model, group=self.machine.group)
             self.voice.say("began with given weights")
 
     def run(self) -> Outcome:
@@ -154,7 +152,7 @@ class _Loop:
                 return Outcome.STOPPED
             before = self.state
             agreed = self._step()
-            due = rhythm.due(before, self.state, samples=self.windows.count)
+            due = rhythm.due(before, self.state, samples=self.machine.windows.count)
             if agreed or due or self.state.step == steps:
                 self._save()
         return Outcome.FINISHED
@@ -162,11 +160,11 @@ class _Loop:
     def _step(self) -> bool:
         """Take one update; return whether all ranks agreed that it is time for a checkpoint, by the clock."""
         begun_s = time.monotonic()
-        batch = step_batch(self.windows, self.order, self.plan, consumed=self.state.consumed)
+        batch = step_batch(self.machine.windows, self.machine.order, self.machine.plan, consumed=self.state.consumed)
         step = self.state.step + 1
         wish = self.config.rhythm.wished(begun_s - self.saved_s)
-        update = self.stepper.update(batch, step=step, wish=wish)
-        self.state = LoopState(step, self.state.consumed + self.plan.batch, self.state.tokens + batch.tokens)
+        update = self.machine.stepper.update(batch, step=step, wish=wish)
+        self.state = LoopState(step, self.state.consumed + self.machine.plan.batch, self.state.tokens + batch.tokens)
         self.voice.stepped(
             StepReport(
                 step=step,
@@ -180,12 +178,14 @@ class _Loop:
         return update.agreed
 
     def result(self) -> Result:
-        return Result(state=self.state, output=self.folders.output, layout=self.identity.layout)
+        return Result(state=self.state, output=self.folders.output, layout=self.machine.identity.layout)
 
     def _save(self) -> None:
         if self.saved_step == self.state.step:
             return
-        save(self.folders.checkpoints, self.trained, self.state, self.identity, group=self.group)
+        save(
+            self.folders.checkpoints, self.machine.trained, self.state, self.machine.identity, group=self.machine.group
+        )
         self.saved_step, self.saved_s = self.state.step, time.monotonic()
-        if self.group.ranks.first_on_node:
+        if self.machine.group.ranks.first_on_node:
             prune(self.folders.checkpoints, keep=KEPT_ON_DISK, protected=self.folders.latest)
