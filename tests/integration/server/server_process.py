@@ -18,15 +18,16 @@ import sys
 from pathlib import Path
 from trackbed.server.main import serve
 from trackbed.server.settings import Settings
-serve(Settings(home=Path(sys.argv[1]), port=0, loops=False, cards=2, heartbeat_s=0.3))
+home, database = Path(sys.argv[1]), sys.argv[2]
+serve(Settings(home=home, port=0, loops=False, cards=2, heartbeat_s=0.3, database_url=database))
 """
 
 
 class Server:
     """`start`, `stop`, and requests as somebody."""
 
-    def __init__(self, home: Path) -> None:
-        self.home = home
+    def __init__(self, home: Path, database: str = "") -> None:
+        self.home, self.database = home, database
         self.log = home.parent / f"{home.name}.log"
         self.process: subprocess.Popen[bytes] | None = None
         self.url = ""
@@ -34,7 +35,9 @@ class Server:
     def start(self) -> "Server":
         began = time.monotonic()
         with self.log.open("wb") as log:
-            self.process = subprocess.Popen([sys.executable, "-c", CODE, str(self.home)], stdout=log, stderr=log)
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", CODE, str(self.home), self.database], stdout=log, stderr=log
+            )
         while True:
             marker = self._marker()
             if marker.get("pid") == self.process.pid:

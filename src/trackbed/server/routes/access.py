@@ -49,7 +49,7 @@ def me_of(tx: ReadTx, scope: Scope, *, session: str = "") -> Me:
     )
 
 
-@post("/api/v1/login", opt=PUBLIC, status_code=200)
+@post("/api/v1/login", opt=PUBLIC, status_code=200, request_max_body_size=4096)
 async def log_in(data: LoginRequest, trackbed_app: App) -> Response[Me]:
     """Redeem a one-time link or a token for a session of this browser."""
 
