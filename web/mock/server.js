@@ -161,7 +161,7 @@ function answer(method, path, query, body) {
   if (path.endsWith('/content')) return { text: '# Report\n\nloss 2.21 nats per byte\n' }
   if (path.endsWith('/lineage')) {
     const r = `run:${one.id}`
-    return { root: r, nodes: { [r]: { label: one.ref }, 'data:stdlib@3': { label: 'stdlib@3', digest: digest(3), created_us: NOW() - 900 * MIN }, 'model:stdlib-gpt@1': { label: 'stdlib-gpt@1', digest: digest(11), created_us: NOW() } }, edges: [{ source: r, target: 'data:stdlib@3', kind: 'used' }, { source: r, target: `tree:${digest(5)}`, kind: 'used' }, { source: r, target: 'model:stdlib-gpt@1', kind: 'registered' }] }
+    return { root: r, nodes: { [r]: { label: one.ref }, 'data:stdlib@3': { label: 'stdlib@3', digest: digest(3), created_us: NOW() - 900 * MIN }, 'model:stdlib-gpt@1': { label: 'stdlib-gpt@1', digest: digest(11), created_us: NOW() } }, edges: [{ source: 'data:stdlib@3', target: r, kind: 'used' }, { source: `tree:${digest(5)}`, target: r, kind: 'used' }, { source: r, target: 'model:stdlib-gpt@1', kind: 'registered' }] }
   }
   if (path.startsWith('/trees/')) return { digest: digest(5), files: 3, size_bytes: 12000, entries: [{ path: 'train.py', type: 'file', size_bytes: 2100 }, { path: 'src/model/attention.py', type: 'file', size_bytes: 8100 }, { path: 'data', type: 'link', target: '/data' }] }
   if (path === '/nodes') return ['h-01', 'h-02'].map((name, n) => ({ name, state: n ? 'suspect' : 'ready', contact_us: NOW() - 3e6, cards: [0, 1, 2, 3].map((i) => ({ index: i, kind: 'cpu', memory_bytes: 0, state: ['held', 'held', 'free', 'unknown'][i], run: i === 0 ? 'demo#900' : '', run_id: ALL[0].id })) }))

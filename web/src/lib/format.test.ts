@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { ago, cardHours, count, duration, number, size } from './format'
+import { ago, cardHours, count, duration, measure, number, size } from './format'
 
 test('a tiny number keeps its size: 1e-10 is never shown as 1e-1', () => {
   expect(number(1e-10)).toBe('1e−10')
@@ -25,7 +25,7 @@ test('what is not finite is said, and minus zero is not zero', () => {
 
 test('a shown number reads back as the same to five digits', () => {
   for (let i = -300; i <= 300; i += 7)
-    for (const mantissa of [1, 1.5, 9.99996, -2.71828]) {
+    for (const mantissa of [1, 1.5, 9.99996, -2.77777]) {
       const value = mantissa * 10 ** i
       const back = Number(number(value).replaceAll('−', '-'))
       expect(Math.abs(back - value)).toBeLessThanOrEqual(Math.abs(value) * 1e-4)
@@ -43,6 +43,13 @@ test('durations, sizes and card-hours', () => {
   expect(cardHours(0)).toBe('0')
   expect(cardHours(10)).toBe('<0.01')
   expect(cardHours(7200)).toBe('2.00')
+})
+
+test('a metric is shown in the unit that its name tells', () => {
+  expect(measure('system/rss_bytes', 2 * 2 ** 30)).toBe('2 GiB')
+  expect(measure('system/cpu_percent', 7.44)).toBe('7.44%')
+  expect(measure('loss', 2.5)).toBe('2.5')
+  expect(measure('system/rss_bytes', 'NaN')).toBe('NaN')
 })
 
 test('counts and ages speak the language', () => {

@@ -30,6 +30,14 @@ function minus(text: string): string {
   return text.replace(/^-/, '−').replace('e-', 'e−')
 }
 
+/** A metric's value in the unit that its name or definition tells: bytes are sizes, percents have their sign. */
+export function measure(key: string, value: Words, digits = 5): string {
+  if (typeof value !== 'number' || !Number.isFinite(value)) return number(value)
+  if (/(^|[_/])bytes$/.test(key)) return minus(size(value))
+  if (/(^|[_/])percent$/.test(key)) return `${number(value, digits)}%`
+  return number(value, digits)
+}
+
 /** A count in the short form of the language: 12.3K, 1.2万. */
 export function count(value: number, locale: string): string {
   const short = Math.abs(value) >= 10_000
@@ -39,7 +47,8 @@ export function count(value: number, locale: string): string {
 export function size(bytes: number): string {
   let left = bytes
   for (const unit of ['B', 'KiB', 'MiB', 'GiB', 'TiB']) {
-    if (Math.abs(left) < 1024 || unit === 'TiB') return `${unit === 'B' ? left : left.toFixed(1)} ${unit}`
+    if (Math.abs(left) < 1024 || unit === 'TiB')
+      return `${Number.isInteger(left) || unit === 'B' ? Math.round(left) : left.toFixed(1)} ${unit}`
     left /= 1024
   }
   return ''

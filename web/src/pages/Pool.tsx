@@ -1,6 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
 import { useTranslation } from 'react-i18next'
-import { useTopic } from '@/api/news'
 import { nodes as nodesQuery, queue as queueQuery, status } from '@/api/queries'
 import { Node } from '@/features/pool/Node'
 import css from '@/features/pool/pool.module.css'
@@ -10,8 +9,6 @@ import { Page } from '@/ui/Page'
 
 export function Pool() {
   const { t } = useTranslation()
-  useTopic('queue')
-  useTopic('runs')
   const nodes = useQuery(nodesQuery)
   const queue = useQuery(queueQuery)
   const { data } = useQuery(status)

@@ -6,6 +6,7 @@ import { ApiError } from '@/api/client'
 import { useTopic } from '@/api/news'
 import { run as runQuery } from '@/api/queries'
 import type { RunDetail } from '@/api/types'
+import { Glance } from '@/features/charts/Glance'
 import { Metrics } from '@/features/charts/Metrics'
 import { Artifacts } from '@/features/code/Artifacts'
 import { Code } from '@/features/code/Code'
@@ -84,5 +85,5 @@ function Tab({ detail, tab, search, go }: TabProps) {
   if (tab === 'checkpoints') return <Checkpoints detail={detail} />
   if (tab === 'artifacts') return <Artifacts detail={detail} search={search} go={go} />
   if (tab === 'lineage') return <Lineage detail={detail} />
-  return <Summary detail={detail} />
+  return <Summary detail={detail} charts={<Glance detail={detail} />} />
 }

@@ -2,7 +2,6 @@ import { useInfiniteQuery } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useCallback, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
-import { useTopic } from '@/api/news'
 import { runs as runsQuery } from '@/api/queries'
 import { Bulk } from '@/features/runs/Bulk'
 import { Columns } from '@/features/runs/Columns'
@@ -28,7 +27,6 @@ export function Runs() {
   const [chosen, setChosen] = useState<Set<string>>(new Set())
   const [active, setActive] = useState(-1)
   const box = useRef<HTMLInputElement>(null)
-  useTopic('runs')
 
   const ids = (search.cols ?? localStorage.getItem(STORE) ?? USUAL.join(',')).split(',')
   const key = ids.join(',')

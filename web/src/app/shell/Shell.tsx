@@ -2,7 +2,7 @@ import { spotlight } from '@mantine/spotlight'
 import { Outlet, useNavigate } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
 import { useTranslation } from 'react-i18next'
-import { useLiveUpdates } from '@/api/news'
+import { useLiveUpdates, useTopic } from '@/api/news'
 import { useKeys } from '@/ui/keyboard'
 import { Help } from './Help'
 import { Palette } from './Palette'
@@ -15,6 +15,8 @@ export function Shell() {
   const navigate = useNavigate()
   const [help, setHelp] = useState(false)
   useLiveUpdates()
+  useTopic('runs')
+  useTopic('queue')
   useKeys(
     useMemo(
       () => ({

@@ -6,7 +6,7 @@ import { useTranslation } from 'react-i18next'
 import { curve } from '@/api/queries'
 import type { KeyInfo } from '@/api/types'
 import { locale } from '@/i18n'
-import { count, number } from '@/lib/format'
+import { count, measure, number } from '@/lib/format'
 import { ErrorNote } from '@/ui/Blocks'
 import { Middle } from '@/ui/Small'
 import css from './charts.module.css'
@@ -19,7 +19,8 @@ interface Props {
   run: string
   info: KeyInfo
   view: View
-  onZoom: (from: number, to: number) => void
+  /** Without it the chart does not zoom. */
+  onZoom?: (from: number, to: number) => void
 }
 
 /** One metric. Its curve is asked for, and its canvas made, only while the card is near the window. */
@@ -63,7 +64,7 @@ export function ChartCard({ run, info, view, onZoom }: Props) {
         </h3>
         <Tooltip label={t('last_at_step', { step: number(info.last_step ?? 0) })}>
           <span className={css.value}>
-            {number(info.last ?? 0)} {unit}
+            {measure(info.key, info.last ?? 0)} {unit}
           </span>
         </Tooltip>
         <ActionIcon size="sm" aria-label={t('chart_enlarge', { name: info.key })} onClick={() => setBig(true)}>

@@ -1,16 +1,16 @@
 import { useTranslation } from 'react-i18next'
 import type { KeyInfo } from '@/api/types'
 import { locale } from '@/i18n'
-import { count, number } from '@/lib/format'
+import { count, measure, number } from '@/lib/format'
 import { Panel } from '@/ui/Blocks'
 import { Table } from '@/ui/Table'
 
 /** The charts as a table: for screen readers, for copying, and when a number says more than a line. */
 export function KeysTable({ keys }: { keys: KeyInfo[] }) {
   const { t } = useTranslation()
-  const at = (value: number | string | null | undefined, step: number | null | undefined) => (
+  const at = (key: string, value: number | string | null | undefined, step: number | null | undefined) => (
     <>
-      {number(value ?? undefined)}
+      {measure(key, value)}
       {typeof step === 'number' && <span className="dim"> @ {number(step)}</span>}
     </>
   )
@@ -22,10 +22,10 @@ export function KeysTable({ keys }: { keys: KeyInfo[] }) {
         rowKey={(info) => info.key}
         columns={[
           { id: 'key', title: t('metric'), cell: (info) => <span className="mono">{info.key}</span> },
-          { id: 'last', title: t('last'), right: true, cell: (info) => at(info.last, info.last_step) },
-          { id: 'min', title: t('min'), right: true, cell: (info) => at(info.min, info.argmin) },
-          { id: 'max', title: t('max'), right: true, cell: (info) => at(info.max, info.argmax) },
-          { id: 'first', title: t('first'), right: true, cell: (info) => number(info.first) },
+          { id: 'last', title: t('last'), right: true, cell: (info) => at(info.key, info.last, info.last_step) },
+          { id: 'min', title: t('min'), right: true, cell: (info) => at(info.key, info.min, info.argmin) },
+          { id: 'max', title: t('max'), right: true, cell: (info) => at(info.key, info.max, info.argmax) },
+          { id: 'first', title: t('first'), right: true, cell: (info) => measure(info.key, info.first) },
           { id: 'count', title: t('points'), right: true, cell: (info) => count(info.count ?? 0, locale()) },
           {
             id: 'bad',

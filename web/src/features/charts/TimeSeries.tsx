@@ -3,7 +3,7 @@ import { useComputedColorScheme } from '@mantine/core'
 import { useEffect, useMemo, useRef } from 'react'
 import uPlot from 'uplot'
 import { locale } from '@/i18n'
-import { number } from '@/lib/format'
+import { measure } from '@/lib/format'
 import { pen } from '@/lib/palette'
 import css from './charts.module.css'
 import { type Picture, spoken } from './picture'
@@ -16,7 +16,7 @@ interface Props {
   x: Look['x']
   from: number | undefined
   to: number | undefined
-  onZoom: (from: number, to: number) => void
+  onZoom?: ((from: number, to: number) => void) | undefined
 }
 
 /** The one place that knows uPlot. New data moves the line and keeps zoom, hover and size. */
@@ -28,7 +28,10 @@ export function TimeSeries({ name, picture, log, x, from, to, onZoom }: Props) {
   now.current = { picture, from, to, onZoom }
   const dark = useComputedColorScheme('light') === 'dark'
   const shape = picture.lines.map((line) => `${line.label}${line.pen}${line.role}`).join('|')
-  const look = useMemo<Look>(() => ({ dark, log, x, locale: locale(), from: undefined, to: undefined }), [dark, log, x])
+  const look = useMemo<Look>(
+    () => ({ name, dark, log, x, locale: locale(), from: undefined, to: undefined }),
+    [name, dark, log, x],
+  )
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: a new plot only for a new shape; data goes by setData
   useEffect(() => {
@@ -36,7 +39,7 @@ export function TimeSeries({ name, picture, log, x, from, to, onZoom }: Props) {
     const size = () => ({ width: Math.max(80, at.clientWidth), height: Math.max(60, at.clientHeight) })
     const made = new uPlot(
       options(picture, look, size(), {
-        onZoom: (a, b) => now.current.onZoom(a, b),
+        onZoom: (a, b) => now.current.onZoom?.(a, b),
         onHover: (hovered) => showTip(hovered, tip.current, now.current.picture, look),
         latest: () => now.current.picture,
         range: () => [now.current.from, now.current.to],
@@ -60,7 +63,7 @@ export function TimeSeries({ name, picture, log, x, from, to, onZoom }: Props) {
   }, [picture, from, to])
 
   return (
-    <div className={css.plot} role="img" aria-label={spoken(name, picture, number)}>
+    <div className={css.plot} role="img" aria-label={spoken(name, picture, (value) => measure(name, value))}>
       <div ref={box} style={{ position: 'absolute', inset: 0 }} />
       <div ref={tip} className={css.tip} style={{ display: 'none' }} aria-hidden />
     </div>
@@ -84,7 +87,7 @@ function showTip(plot: uPlot, tip: HTMLDivElement | null, picture: Picture, look
     ...rows
       .slice(0, 12)
       .map(({ line, value }) =>
-        row(line.label, pen(line.pen, look.dark).colour, line.role === 'raw' ? 0.35 : 1, value!),
+        row(line.label, pen(line.pen, look.dark).colour, line.role === 'raw' ? 0.35 : 1, measure(look.name, value, 6)),
       ),
   )
   tip.style.display = rows.length ? 'block' : 'none'
@@ -111,13 +114,13 @@ function head(text: string): HTMLElement {
   return line
 }
 
-function row(label: string, colour: string, opacity: number, value: number): HTMLElement {
+function row(label: string, colour: string, opacity: number, text: string): HTMLElement {
   const line = document.createElement('div')
   const mark = document.createElement('i')
   mark.style.background = colour
   mark.style.opacity = String(opacity)
   const strong = document.createElement('b')
-  strong.textContent = number(value, 6)
+  strong.textContent = text
   line.append(mark, label, strong)
   return line
 }

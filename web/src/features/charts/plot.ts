@@ -1,12 +1,13 @@
 /** uPlot options of a metric: lines over bands, marks for what is not finite, one cursor over all charts of a page. */
 
 import type uPlot from 'uplot'
-import { clock, duration, number } from '@/lib/format'
+import { clock, duration, measure, number } from '@/lib/format'
 import { faint, pen } from '@/lib/palette'
 import { extent, type Mark } from '@/lib/series'
 import type { Picture } from './picture'
 
 export interface Look {
+  name: string
   dark: boolean
   log: boolean
   x: 'step' | 'relative' | 'wall'
@@ -53,7 +54,7 @@ export function options(
       {
         stroke: ink.axis, font, gap: 4, space: 30, size: ySize,
         grid: { stroke: ink.grid, width: 1 }, ticks: { show: false },
-        values: (_, ticks) => ticks.map((tick) => (tick === null ? '' : number(tick, 4))),
+        values: (_, ticks) => ticks.map((tick) => (tick === null ? '' : measure(look.name, tick, 4))),
       },
     ],
     series: [{}, ...picture.lines.map((line) => lineLook(line, look.dark))],

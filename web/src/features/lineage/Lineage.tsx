@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { useTranslation } from 'react-i18next'
 import { lineage as lineageQuery } from '@/api/queries'
-import type { LineageView, RunDetail } from '@/api/types'
+import type { LineageEdge, LineageView, RunDetail } from '@/api/types'
 import { word } from '@/i18n'
 import { command } from '@/lib/command'
 import { Async, Empty, Panel } from '@/ui/Blocks'
@@ -58,17 +58,26 @@ function List({ view }: { view: LineageView }) {
             title: t('lineage_target'),
             cell: (edge) => <End id={edge.target} label={labelOf(view, edge.target)} />,
           },
-          { id: 'digest', title: t('digest'), cell: (edge) => <Digest value={text(view, edge.target, 'digest')} /> },
+          {
+            id: 'digest',
+            title: t('digest'),
+            cell: (edge) => <Digest value={text(view, otherOf(view, edge), 'digest')} />,
+          },
           {
             id: 'created',
             title: t('col_created'),
             right: true,
-            cell: (edge) => <Ago us={Number(view.nodes?.[edge.target]?.created_us ?? 0)} />,
+            cell: (edge) => <Ago us={Number(view.nodes?.[otherOf(view, edge)]?.created_us ?? 0)} />,
           },
         ]}
       />
     </Panel>
   )
+}
+
+/** The end of an edge that is not the run of this page. */
+function otherOf(view: LineageView, edge: LineageEdge): string {
+  return edge.source === view.root ? edge.target : edge.source
 }
 
 function text(view: LineageView, id: string, name: string): string {

@@ -6,9 +6,9 @@ test('what a run used stands before it, what it made behind it', () => {
     root: 'run:a',
     nodes: {},
     edges: [
-      { source: 'run:a', target: 'data:d@1', kind: 'used' },
+      { source: 'data:d@1', target: 'run:a', kind: 'used' },
       { source: 'run:a', target: 'model:m@1', kind: 'registered' },
-      { source: 'run:b', target: 'model:m@1', kind: 'used' },
+      { source: 'model:m@1', target: 'run:b', kind: 'from' },
     ],
   })
   const column = Object.fromEntries(boxes.map((box) => [box.id, box.column]))

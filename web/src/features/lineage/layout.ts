@@ -45,7 +45,7 @@ function spread(edges: LineageEdge[], column: Map<string, number>): void {
   }
 }
 
-/** [cause, result] of an edge: what a run made or registered follows it; what it used or started from stands before it. */
+/** [cause, result] of an edge. Edges go from cause to result, but for a reproduction, which points at what it repeats. */
 export function ends(edge: LineageEdge): [string, string] {
-  return edge.kind === 'made' || edge.kind === 'registered' ? [edge.source, edge.target] : [edge.target, edge.source]
+  return edge.kind === 'reproduces' ? [edge.target, edge.source] : [edge.source, edge.target]
 }

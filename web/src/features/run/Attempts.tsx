@@ -94,11 +94,11 @@ function Where({ attempt }: { attempt: AttemptView }) {
   const places = (attempt.placement ?? []) as { node?: string; cards?: number[] }[]
   if (places.length === 0) return <span className="dim">–</span>
   return (
-    <span>
+    <span style={{ whiteSpace: 'nowrap' }}>
       {places
         .map(
           (place) =>
-            `${place.node ?? '?'}${place.cards?.length ? ` · ${t('cards_list', { list: place.cards.join(', ') })}` : ''}`,
+            `${place.node ?? '?'}${place.cards?.length ? ` · ${t('cards_list', { count: place.cards.length, list: place.cards.join(', ') })}` : ''}`,
         )
         .join('; ')}
     </span>

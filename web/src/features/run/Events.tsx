@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import { type CSSProperties, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { events as eventsQuery } from '@/api/queries'
-import type { EventView } from '@/api/types'
+import type { EventView, RunDetail } from '@/api/types'
 import { known, locale, sentence, word } from '@/i18n'
 import { clock, moment } from '@/lib/format'
 import { tone } from '@/lib/states'
@@ -13,7 +13,8 @@ import css from './run.module.css'
 const SHOWN = 12
 
 /** Everything that happened to the run, newest first, with who and why. */
-export function Events({ id }: { id: string }) {
+export function Events({ detail }: { detail: RunDetail }) {
+  const id = detail.run.id
   const { t } = useTranslation()
   const query = useQuery(eventsQuery(id))
   const [all, setAll] = useState(false)
@@ -21,13 +22,16 @@ export function Events({ id }: { id: string }) {
     <Panel title={t('events')} flush>
       <Async query={query}>
         {(events) => {
-          const newest = [...events].reverse()
+          const names = new Map(
+            (detail.attempts ?? []).map((attempt) => [attempt.id, t('attempt_n', { n: attempt.number })]),
+          )
+          const newest = grouped(events, names).reverse()
           const shown = all ? newest : newest.slice(0, SHOWN)
           return (
             <>
               <ul className={css.events}>
-                {shown.map((event) => (
-                  <Line key={event.id} event={event} />
+                {shown.map((group) => (
+                  <Line key={group.event.id} {...group} />
                 ))}
               </ul>
               {newest.length > shown.length && (
@@ -43,7 +47,25 @@ export function Events({ id }: { id: string }) {
   )
 }
 
-function Line({ event }: { event: EventView }) {
+interface Group {
+  event: EventView
+  text: string
+  times: number
+}
+
+/** The same sentence many times in a row is said once, with its count; attempts are called by their number. */
+function grouped(events: EventView[], names: Map<string, string>): Group[] {
+  const groups: Group[] = []
+  for (const event of events) {
+    const text = eventText(event).replace(/att_[a-z0-9]+/g, (id) => names.get(id) ?? id)
+    const last = groups.at(-1)
+    if (last?.text === text) groups[groups.length - 1] = { event, text, times: last.times + 1 }
+    else groups.push({ event, text, times: 1 })
+  }
+  return groups
+}
+
+function Line({ event, text, times }: Group) {
   const state = stateOf(event)
   return (
     <li style={{ '--tone': state ? `var(--tone-${tone(state)})` : 'var(--line-strong)' } as CSSProperties}>
@@ -52,11 +74,17 @@ function Line({ event }: { event: EventView }) {
       </Tooltip>
       <i aria-hidden />
       <span>
-        {eventText(event)}
-        {event.actor && event.actor !== 'system' && <span className="dim"> · {event.actor}</span>}
+        {text}
+        {times > 1 && <span className="dim num"> ×{times}</span>}
+        {isPerson(event.actor) && <span className="dim"> · {event.actor}</span>}
       </span>
     </li>
   )
+}
+
+/** Loops and supervisors act too; only people are named. */
+function isPerson(actor: string): boolean {
+  return actor !== '' && !/^att_|^(system|schedule|limits|watch)$|#/.test(actor)
 }
 
 function stateOf(event: EventView): string {

@@ -33,7 +33,7 @@ export function Head({ detail, tab }: { detail: RunDetail; tab: string }) {
           <CopyButton text={run.id} label={t('copy_what', { what: run.id })} />
         </span>
         <Item name={t('col_owner')}>{run.owner || '–'}</Item>
-        <Item name={t('col_cards')}>{run.cards ?? 0}</Item>
+        {!run.outside && <Item name={t('col_cards')}>{run.cards ?? 0}</Item>}
         <Item name={t('col_created')}>
           <Ago us={run.created_us} />
         </Item>
@@ -42,7 +42,7 @@ export function Head({ detail, tab }: { detail: RunDetail; tab: string }) {
             <Span from={run.started_us} to={run.ended_us} />
           </Item>
         ) : null}
-        <Item name={t('col_card_hours')}>{cardHours(run.card_seconds ?? 0)}</Item>
+        {!run.outside && <Item name={t('col_card_hours')}>{cardHours(run.card_seconds ?? 0)}</Item>}
         {run.outside && <Tag>{t('outside')}</Tag>}
         {(run.tags ?? []).map((tag) => (
           <Tag key={tag}>{tag}</Tag>

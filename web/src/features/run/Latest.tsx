@@ -3,11 +3,11 @@ import { Link } from '@tanstack/react-router'
 import { useTranslation } from 'react-i18next'
 import { keys as keysQuery } from '@/api/queries'
 import type { KeyInfo } from '@/api/types'
-import { number, plain } from '@/lib/format'
+import { measure, plain } from '@/lib/format'
 import { Panel } from '@/ui/Blocks'
 import css from './run.module.css'
 
-const SHOWN = 8
+const SHOWN = 6
 
 interface Tile {
   name: string
@@ -19,9 +19,11 @@ interface Tile {
 export function Latest({ id, summary }: { id: string; summary: Record<string, unknown> }) {
   const { t } = useTranslation()
   const { data } = useQuery(keysQuery(id))
-  const own: Tile[] = Object.entries(summary).map(([name, value]) => ({ name, value: plain(value) }))
-  const found = [...(data?.keys ?? [])].sort((a, b) => weight(a) - weight(b))
-  const tiles = [...own, ...found.map((info) => tileOf(info, t('best')))].slice(0, SHOWN)
+  const said: Tile[] = Object.entries(summary).map(([name, value]) => ({ name, value: plain(value) }))
+  const all = data?.keys ?? []
+  const own = all.filter((info) => !isSystem(info.key))
+  const found = [...(own.length ? own : all)].sort((a, b) => weight(a) - weight(b))
+  const tiles = [...said, ...found.map((info) => tileOf(info, t('best')))].slice(0, SHOWN)
   if (tiles.length === 0) return null
   return (
     <Panel
@@ -56,14 +58,17 @@ function tileOf(info: KeyInfo, best: string): Tile {
     goal === 'max' ? info.max : goal === 'min' || /loss|ppl|perplexity|error/.test(info.key) ? info.min : undefined
   return {
     name: info.key,
-    value: number(info.last ?? 0),
-    ...(extreme !== undefined && extreme !== null ? { note: `${best} ${number(extreme)}` } : {}),
+    value: measure(info.key, info.last ?? 0),
+    ...(extreme !== undefined && extreme !== null ? { note: `${best} ${measure(info.key, extreme)}` } : {}),
   }
 }
 
 function weight(info: KeyInfo): number {
   const declared = info.definition?.goal ? 0 : 10
   const loss = /loss/.test(info.key) ? 0 : 3
-  const system = /^(system|sys)\//.test(info.key) ? 20 : 0
-  return declared + loss + system
+  return declared + loss
+}
+
+function isSystem(key: string): boolean {
+  return /^(system|sys)\//.test(key)
 }

@@ -1,3 +1,4 @@
+import type { ReactNode } from 'react'
 import type { RunDetail } from '@/api/types'
 import { Attempts } from './Attempts'
 import { Ended } from './Ended'
@@ -9,16 +10,23 @@ import css from './run.module.css'
 import { Cost, Registered } from './Side'
 import { Stages } from './Stages'
 
-export function Summary({ detail }: { detail: RunDetail }) {
+interface Props {
+  detail: RunDetail
+  /** The main curves at a glance, drawn by the room that knows charts. */
+  charts: ReactNode
+}
+
+export function Summary({ detail, charts }: Props) {
   return (
     <div className={css.columns}>
       <div className={css.stack}>
         <Ended detail={detail} />
         <ProgressPanel run={detail.run} />
         <Latest id={detail.run.id} summary={detail.summary ?? {}} />
+        {charts}
         <Stages stages={detail.stages ?? []} />
         <Attempts detail={detail} />
-        <Events id={detail.run.id} />
+        <Events detail={detail} />
       </div>
       <div className={css.stack}>
         <Pinned detail={detail} />

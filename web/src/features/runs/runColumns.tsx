@@ -2,7 +2,7 @@ import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import type { RunView } from '@/api/types'
 import { type Key, word } from '@/i18n'
-import { cardHours, duration, number, plain } from '@/lib/format'
+import { cardHours, duration, measure, number, plain } from '@/lib/format'
 import { Bar, Middle, Tag } from '@/ui/Small'
 import { State } from '@/ui/State'
 import { Ago, Span } from '@/ui/Time'
@@ -55,7 +55,7 @@ export const FIXED: RunColumn[] = [
   { id: 'progress', title: 'col_progress', width: 150, cell: (run) => <RunProgress run={run} /> },
   { id: 'owner', title: 'col_owner', width: 110, order: 'owner', cell: (run) => <span className="cut">{run.owner || '–'}</span> },
   { id: 'tags', title: 'col_tags', width: 150, cell: (run) => (run.tags ?? []).map((tag) => <Tag key={tag}>{tag}</Tag>) },
-  { id: 'cards', title: 'col_cards', width: 70, right: true, order: 'cards', cell: (run) => run.cards ?? 0 },
+  { id: 'cards', title: 'col_cards', width: 70, right: true, order: 'cards', cell: (run) => (run.outside ? '–' : (run.cards ?? 0)) },
   { id: 'duration', title: 'col_duration', width: 100, right: true, order: 'duration', cell: (run) => <Span from={run.started_us} to={run.ended_us} /> },
   { id: 'created', title: 'col_created', width: 120, right: true, order: 'created', cell: (run) => <Ago us={run.created_us} /> },
   { id: 'card_hours', title: 'col_card_hours', width: 100, right: true, order: 'card_seconds', cell: (run) => cardHours(run.card_seconds ?? 0) },
@@ -65,7 +65,7 @@ export const FIXED: RunColumn[] = [
   { id: 'project', title: 'col_project', width: 110, cell: (run) => <span className="cut">{run.project}</span> },
 ] // biome-ignore format: one column a line
 
-export const USUAL = ['state', 'name', 'progress', 'owner', 'tags', 'cards', 'duration', 'created']
+export const USUAL = ['state', 'name', 'progress', 'metrics.loss', 'owner', 'tags', 'cards', 'duration', 'created']
 
 /** `metrics.loss` and `params.lr` are columns by their own name; anything unknown is left out. */
 export function columnOf(id: string): RunColumn | undefined {
@@ -79,7 +79,7 @@ export function columnOf(id: string): RunColumn | undefined {
       width: 118,
       right: true,
       order: fieldOf('metrics', key),
-      cell: (run) => number(run.metrics?.[key] ?? run.metrics?.[id]),
+      cell: (run) => measure(key, run.metrics?.[key] ?? run.metrics?.[id]),
     }
   }
   if (id.startsWith('params.')) {
