@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from trackbed.client.api import Client
 
 
+LONG_S = 120.0  # for commands that stay: a server that is started anew does not end them
+
+
 @dataclass
 class Context:
     lang: str = "en"
@@ -97,8 +100,12 @@ def version() -> str:
         return "0+source"
 
 
-def client() -> "Client":
-    """Return the client of the chosen server. Raises Unauthenticated where none is known."""
+def client(*, patience_s: float = 2.0) -> "Client":
+    """Return the client of the chosen server; it waits so long for one that does not answer.
+
+    Raises:
+        Unauthenticated: no server is known.
+    """
     from trackbed.client.api import Client
 
-    return Client(_current.server)
+    return Client(_current.server, patience_s=patience_s)

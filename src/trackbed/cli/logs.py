@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from trackbed.cli import context, output
-from trackbed.cli.context import client, say
+from trackbed.cli.context import LONG_S, client, say
 from trackbed.cli.options import Run
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def logs(
         int | None, typer.Option("--tail", "-n", min=1, metavar="N", help=say("cli.opt.tail"), show_default=False)
     ] = None,
 ) -> None:
-    with client() as api:
+    with client(patience_s=LONG_S if follow else 2.0) as api:
         for line in api.logs(run, follow=follow, rank=rank, level=level, grep=grep, attempt=attempt, tail=tail):
             print_line(line)
 

@@ -18,7 +18,7 @@ from trackbed.base.errors import TrackbedError
 from trackbed.base.home import home
 from trackbed.base.units import format_duration, format_size
 from trackbed.cli import output
-from trackbed.cli.context import say
+from trackbed.cli.context import LONG_S, say
 from trackbed.cli.down import stop
 from trackbed.cli.follow import watch
 from trackbed.cli.home import answers, marker
@@ -47,7 +47,7 @@ def quickstart(
     began = time.monotonic()
     url, ours = _server()
     try:
-        with Client(url) as api:
+        with Client(url, patience_s=LONG_S) as api:
             status = _story(api, cards=cards, steps=steps, began=began)
         if status == 0 and ours and not leave and sys.stdin.isatty() and sys.stdout.isatty():
             _stay(url)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from trackbed.cli import output
-from trackbed.cli.context import client, say
+from trackbed.cli.context import LONG_S, client, say
 from trackbed.cli.follow import watch
 from trackbed.cli.options import Run
 from trackbed.cli.wait import ended_text, exit_status
@@ -20,7 +20,7 @@ def reproduce(
     wait: Annotated[bool, typer.Option("--wait", help=say("cli.opt.wait"))] = False,
     verify: Annotated[bool, typer.Option("--verify", help=say("cli.opt.verify"))] = False,
 ) -> int:
-    with client() as api:
+    with client(patience_s=LONG_S if wait or verify else 2.0) as api:
         reply = api.reproduce(run)
         output.note(say("cli.reproducing", run=run, ref=reply.ref, url=reply.url))
         if not wait and not verify:

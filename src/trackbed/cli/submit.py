@@ -7,7 +7,7 @@ import typer
 
 from trackbed.base.units import format_size
 from trackbed.cli import output
-from trackbed.cli.context import client, current, say
+from trackbed.cli.context import LONG_S, client, current, say
 from trackbed.cli.follow import follow_run
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def submit(
     from trackbed.client.submit import prepare
 
     live = output.Live(every_s=2.0)
-    with client() as api:
+    with client(patience_s=LONG_S if follow else 10.0) as api:
         prepared = prepare(file, sets or [], allow=allow or [])
         reply = api.send(prepared, dry_run=dry_run, on_progress=lambda done, total: _sending(live, done, total))
         live.clear()

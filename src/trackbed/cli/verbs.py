@@ -7,7 +7,7 @@ import typer
 from trackbed.base.errors import BadInput, TrackbedError
 from trackbed.base.units import parse_duration
 from trackbed.cli import output
-from trackbed.cli.context import client, say
+from trackbed.cli.context import LONG_S, client, say
 from trackbed.cli.options import Message
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def _do(verb: "Verb", runs: list[str], *, grace: str = "", message: str = "", un
         raise BadInput("cli_bad_duration", value=grace, option="--grace") from None
     done: list[RunView] = []
     worst: TrackbedError | None = None
-    with client() as api:
+    with client(patience_s=LONG_S if until else 2.0) as api:
         for run in runs:
             try:
                 view = api.verb(run, verb, grace_s=grace_s, message=message)

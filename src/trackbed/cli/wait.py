@@ -6,7 +6,7 @@ import typer
 
 from trackbed.base.units import parse_duration
 from trackbed.cli import output
-from trackbed.cli.context import client, say
+from trackbed.cli.context import LONG_S, client, say
 from trackbed.cli.options import Run
 from trackbed.cli.show import reason_text
 
@@ -20,7 +20,7 @@ def wait(
         str, typer.Option("--timeout", metavar="TIME", help=say("cli.opt.timeout"), show_default=False)
     ] = "",
 ) -> int:
-    with client() as api:
+    with client(patience_s=LONG_S) as api:
         detail = api.wait(run, timeout_s=parse_duration(timeout) if timeout else None)
     if not output.emit_json(detail.run):
         output.line(ended_text(detail))
