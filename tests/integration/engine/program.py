@@ -46,7 +46,7 @@ class Host:
 
 def main() -> None:
     ranks = Ranks.from_environment(os.environ)
-    group = Group(ranks, timeout_s=20)
+    group = Group(ranks, timeout_s=60)
     for scenario in json.loads(Path(sys.argv[1]).read_text()):
         out = Path(scenario["out"])
         host = Host(scenario, ranks.rank)

@@ -20,7 +20,7 @@ PROGRAM = Path(__file__).parent / "program.py"
 TINY = {"d_model": 32, "layers": 2, "heads": 2, "seq": 32, "batch": 8, "steps": 14, "checkpoint_every": 5, "lr": 0.01,
         "warmup": 3, "held_out": 0.2, "eval_samples": 20, "sample_tokens": 8}  # fmt: skip
 
-pytestmark = [pytest.mark.torch, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.torch, pytest.mark.timeout(600)]
 
 
 @dataclass
@@ -57,7 +57,7 @@ class Bench:
                              stderr=(self.root / f"{spawn}.{rank}.err").open("wb"))
             for rank in range(ranks)
         ]  # fmt: skip
-        self.codes[spawn] = [each.wait(120) for each in running]
+        self.codes[spawn] = [each.wait(300) for each in running]
         for rank, code in enumerate(self.codes[spawn]):
             if code and not any("die" in scenario for scenario in scenarios):
                 raise AssertionError((self.root / f"{spawn}.{rank}.err").read_text())
