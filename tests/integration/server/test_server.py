@@ -458,3 +458,63 @@ def test_the_same_server_runs_on_postgresql(tmp_path: Path) -> None:
         assert server.start().json("GET", "/api/v1/me", token=ada)["name"] == "ada"
     finally:
         assert server.stop() == 0
+
+
+def test_a_server_whose_disk_fails_a_sync_acknowledges_nothing_more_and_ends(
+    own_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRACKBED_FAULT", "db.commit@15=EIO")
+    server = own_server.start()
+    acknowledged = 0
+    answer = server.ask("GET", "/healthz", token="")
+    for n in range(20):
+        try:
+            answer = server.ask("POST", "/api/v1/tokens", json={"label": f"n{n}"})
+        except httpx.TransportError:
+            break
+        if answer.status_code != 201:
+            break
+        acknowledged += 1
+    assert answer.status_code == 500
+    assert answer.json()["code"] == "database_failed"
+    assert server.process is not None
+    assert server.process.wait(20) != 0
+    monkeypatch.delenv("TRACKBED_FAULT")
+    server.start()
+    labels = [t["label"] for t in server.json("GET", "/api/v1/tokens") if t.get("label", "").startswith("n")]
+    assert sorted(labels) == sorted(f"n{n}" for n in range(acknowledged))
+    server.stop()
+
+
+def test_a_key_whose_server_died_over_it_works_at_most_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kill the server at each commit of a keyed request in turn; the key is then sent again to the next server."""
+    outcomes: list[tuple[int, int]] = []
+    for nth in range(4, 30):
+        server = Server(tmp_path / f"home{nth}")
+        monkeypatch.setenv("TRACKBED_FAULT", f"db.commit@{nth}=kill")
+        try:
+            server.start()
+        except AssertionError:
+            continue  # it died while it started
+
+        def post(server: Server = server) -> httpx.Response:
+            headers = {"Idempotency-Key": "once"}
+            return server.ask("POST", "/api/v1/people", json={"name": "ada"}, headers=headers)
+
+        try:
+            post()
+        except httpx.TransportError:
+            assert server.process is not None
+            server.process.wait(10)
+            monkeypatch.delenv("TRACKBED_FAULT")
+            server.start()
+            again = post()
+            people = [person["name"] for person in server.json("GET", "/api/v1/people")].count("ada")
+            outcomes.append((again.status_code, people))
+            server.stop()
+        else:
+            server.stop()
+            break
+    assert len(outcomes) >= 3, "the note, the work and the answer are commits of their own"
+    assert set(outcomes) <= {(201, 1), (409, 0), (409, 1)}
+    assert outcomes[-1] == (409, 1), "done, but its answer was lost: said, not repeated"
