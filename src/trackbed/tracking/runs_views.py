@@ -85,7 +85,7 @@ def environment_of(row: runs.RunRow) -> EnvironmentRecord | None:
 
 def why_ended(report: ExitReport) -> Reason | None:
     """Name what the evidence shows first: the signal or exit status of the first rank that went wrong."""
-    first = report.evidence.get("first_failed_rank")
+    first = report.evidence.get("first_rank")
     wrong = [rank for rank in report.ranks if rank.signal or rank.exit_code]
     wrong.sort(key=lambda rank: (rank.rank != first, rank.rank))
     if not wrong:

@@ -28,6 +28,9 @@ def test_an_attempt_that_no_engine_has_seen_is_handed_over_again_with_a_fresh_to
     attempt = world.newest(run)
     assert attempt not in world.engine.processes
     world.look()
+    assert attempt not in world.engine.processes, "the planner may be handing it over this very moment"
+    world.clock.advance(11)
+    world.look()
     assert attempt in world.engine.processes
     assert world.attempts(run)[0].id == attempt and len(world.attempts(run)) == 1
 

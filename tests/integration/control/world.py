@@ -34,7 +34,7 @@ LEASE = LeaseTimes(heartbeat_s=1.0, suspect_s=4.0, lease_s=10.0, replace_s=15.0,
 class World:
     def __init__(self, app: App, clock: FakeClock, engine: FakeEngine, ann: Scope, space_id: str) -> None:
         self.app, self.clock, self.engine, self.ann, self.space_id = app, clock, engine, ann, space_id
-        self.watch = watch.Watch()
+        self.watch, self.limiter = watch.Watch(), limits.Limits()
 
     # --- people ---
 
@@ -59,14 +59,15 @@ class World:
         return schedule.tick(self.app)
 
     def limits(self) -> None:
-        limits.tick(self.app)
+        self.limiter.tick(self.app)
 
     def look(self) -> None:
         self.watch.tick(self.app)
 
     def restart(self) -> None:
         """The server's memory is gone; the database and the world are not."""
-        self.watch = watch.Watch()
+        self.watch, self.limiter = watch.Watch(), limits.Limits()
+        self.app.started_us = self.clock.now_us()
 
     def live_through(self, seconds: float, *, renewing: tuple[str, ...] = ()) -> None:
         """Let time pass in beats of the server's loop; some supervisors renew at each."""

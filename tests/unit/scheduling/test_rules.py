@@ -244,7 +244,7 @@ def apply(made: Plan, running: list[Running], waiting: list[Waiting]) -> tuple[l
     return after, list(by_id.values())
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(situations())
 def test_no_card_is_ever_given_twice_and_every_gang_is_whole(case):
     pool, running, waiting = case
@@ -267,7 +267,7 @@ def test_no_card_is_ever_given_twice_and_every_gang_is_whole(case):
     assert set(given_out) <= {(n.name, card.index) for n in pool for card in n.cards}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(situations())
 def test_every_waiting_run_either_starts_or_has_a_reason(case):
     pool, running, waiting = case
@@ -277,7 +277,7 @@ def test_every_waiting_run_either_starts_or_has_a_reason(case):
     assert not began & set(made.reasons)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(situations())
 def test_a_run_never_starts_before_an_equal_one_that_stands_in_front_of_it(case):
     """Equal in what it wants and without a time limit: then only the place may decide."""
@@ -295,7 +295,7 @@ def test_a_run_never_starts_before_an_equal_one_that_stands_in_front_of_it(case)
                 assert first.run_id in began
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(situations())
 def test_planning_again_changes_nothing(case):
     pool, running, waiting = case
@@ -310,7 +310,7 @@ def reversed_args(state, pool):
     return waiting, pool, running
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(situations())
 def test_victims_are_weaker_and_all_of_them_are_needed(case):
     pool, running, waiting = case
@@ -324,7 +324,7 @@ def test_victims_are_weaker_and_all_of_them_are_needed(case):
     assert len({p.attempt_id for p in made.preemptions}) == len(made.preemptions)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(situations(gaps=False))
 def test_what_is_started_behind_a_head_does_not_delay_it(case):
     """Drop everything behind the first blocked run: its earliest start by time limits stays what it was."""

@@ -24,7 +24,7 @@ def report(*ranks: RankReport, **evidence: Any) -> ExitReport:
 
 
 def test_the_first_rank_that_went_wrong_is_named_with_its_signal_or_status():
-    why = why_ended(report(RankReport(rank=0, exit_code=1), RankReport(rank=1, signal=9), first_failed_rank=1))
+    why = why_ended(report(RankReport(rank=0, exit_code=1), RankReport(rank=1, signal=9), first_rank=1))
     assert why is not None and (why.code, why.params) == ("rank_signal", {"rank": 1, "signal": 9})
     why = why_ended(report(RankReport(rank=0, exit_code=0), RankReport(rank=1, exit_code=3)))
     assert why is not None and (why.code, why.params) == ("rank_exit", {"rank": 1, "code": 3})

@@ -1,5 +1,6 @@
 """What the planner is shown: rows and inventory as its own values. Reads only."""
 
+from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from trackbed.server.flows.start import resources_of
 from trackbed.tracking import runs, runs_attempts
 from trackbed.tracking.runs_tables import run
 from trackbed.wire.attempts import NodeSlot
+from trackbed.wire.spec import Resources
 
 STUCK_S = 60.0  # an attempt that is still there so long after its grace is not counted on any more
 
@@ -74,18 +76,33 @@ def _rows_of(tx: ReadTx, ids: set[str]) -> list[runs.RunRow]:
     return tx.rows(select(run).where(run.c.id.in_(sorted(ids)))) if ids else []
 
 
+_asked: OrderedDict[tuple[str, int], tuple[Resources, float]] = OrderedDict()
+_MOST_ASKED = 20_000
+
+
+def asked_of(row: runs.RunRow) -> tuple[Resources, float]:
+    """What the next attempt of a run takes and its grace; specs never change, so each is read once."""
+    key = (row.id, row.stage_index)
+    found = _asked.get(key)
+    if found is None:
+        found = _asked[key] = (resources_of(row), runs.spec_of(row).on_preempt.grace_s)
+        while len(_asked) > _MOST_ASKED:
+            _asked.popitem(last=False)
+    return found
+
+
 def waiting_of(row: runs.RunRow) -> Waiting:
-    wanted = resources_of(row)
+    wanted, grace_s = asked_of(row)
     return Waiting(
         row.id, runs.ref_of(row), Priority(row.priority), row.queued_us, wanted.cards_per_node, wanted.nodes,
         wanted.kind, wanted.card_memory_bytes, tuple(wanted.only), tuple(wanted.not_), wanted.time_limit_s,
-        runs.spec_of(row).on_preempt.grace_s, row.not_before_us, held=row.state == RunState.HELD.value,
+        grace_s, row.not_before_us, held=row.state == RunState.HELD.value,
     )  # fmt: skip
 
 
 def running_of(attempt: Row[Any], row: runs.RunRow, slots: frozenset[tuple[str, int]], now_us: int) -> Running:
-    limit_s = resources_of(row).time_limit_s
-    grace_s = runs.spec_of(row).on_preempt.grace_s
+    wanted, grace_s = asked_of(row)
+    limit_s = wanted.time_limit_s
     began_us = attempt.started_us or attempt.created_us
     leaving = bool(attempt.order_kind) and not attempt.order_withdrawn
     stuck = leaving and now_us > attempt.order_us + int((2 * attempt.order_grace_s + STUCK_S) * 1e6)

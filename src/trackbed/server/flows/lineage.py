@@ -8,7 +8,7 @@ from trackbed.base.errors import TrackbedError
 from trackbed.db import ReadTx, scope_clause
 from trackbed.domain.scope import Scope
 from trackbed.registry.service import made_by
-from trackbed.tracking import runs
+from trackbed.tracking import runs, runs_attempts
 from trackbed.tracking.runs_tables import run
 from trackbed.wire.data import LineageEdge, LineageView
 from trackbed.wire.runs import EventView
@@ -90,8 +90,15 @@ def _children(tx: ReadTx, scope: Scope, row: runs.RunRow) -> list[runs.RunRow]:
     return tx.rows(select(run).where(*conditions).order_by(run.c.created_us.desc()).limit(200))
 
 
-def event_view(tx: ReadTx, row: Row[Any]) -> EventView:
+def event_views(tx: ReadTx, its_run: runs.RunRow, rows: list[Row[Any]]) -> list[EventView]:
+    """Events of a run; an attempt is called `demo#17/2` where the journal has only its id."""
+    ref = runs.ref_of(its_run)
+    names = {attempt.id: f"{ref}/{attempt.number}" for attempt in runs_attempts.of_run(tx, its_run.id)}
+    return [_event_view(row, str(row.actor_name or names.get(row.actor, row.actor))) for row in rows]
+
+
+def _event_view(row: Row[Any], actor: str) -> EventView:
     return EventView(
-        id=row.id, time_us=row.time_us, kind=row.kind, actor=row.actor_name or row.actor, subject=row.subject,
+        id=row.id, time_us=row.time_us, kind=row.kind, actor=actor, subject=row.subject,
         run_id=row.run_id, attempt=row.attempt_id, data=runs.from_json(row.data, {}),
     )  # fmt: skip

@@ -55,5 +55,5 @@ def start(app: App) -> Loops:
     watch.adopt(app)
     watching = watch.Watch()
     return Loops(
-        app, {"schedule": (schedule.tick, 1.0), "watch": (watching.tick, 0.5), "limits": (limits.tick, 1.0)}
+        app, {"schedule": (schedule.tick, 1.0), "watch": (watching.tick, 0.5), "limits": (limits.Limits().tick, 1.0)}
     ).start()

@@ -19,6 +19,7 @@ from trackbed.server.flows import end, facts, start
 from trackbed.tracking import runs, runs_attempts
 
 ACTOR = Actor(ActorKind.SYSTEM, "watch", "watch")
+LAUNCH_S = 10.0  # what the planner is just handing over is not handed over again
 PAUSE_S = (1.0, 60.0)  # between two salvages of one attempt: first and longest
 log = logging.getLogger("trackbed.watch")
 
@@ -46,7 +47,8 @@ class Watch:
             return
         for seen in app.engine.observe(list(rows)):
             row = rows[seen.attempt_id]
-            action = decide(row, seen, judge(silent.get(row.id, 0.0), app.settings.lease))
+            fresh = row.created_us >= app.started_us and app.clock.now_us() < row.created_us + int(LAUNCH_S * 1e6)
+            action = decide(row, seen, judge(silent.get(row.id, 0.0), app.settings.lease), fresh=fresh)
             self._do(app, action, row, now_s)
 
     def _do(self, app: App, action: str, row: Any, now_s: float) -> None:
@@ -66,12 +68,15 @@ def _watched(tx: ReadTx) -> list[runs_attempts.AttemptRow]:
     return [row for row in runs_attempts.live(tx) if row.node]
 
 
-def decide(row: Any, seen: Observation, contact: Contact) -> str:
-    """Return what to do about an attempt: launch, salvage, gone, or nothing. Pure."""
+def decide(row: Any, seen: Observation, contact: Contact, *, fresh: bool = False) -> str:
+    """Return what to do about an attempt: launch, salvage, gone, or nothing. Pure.
+
+    `fresh`: this server issued it a moment ago and may be handing it over right now.
+    """
     if seen.phase is Phase.LOST:
         missing = seen.evidence.get("folder") == "missing"
         if missing and row.state == AttemptState.ASSIGNED.value and not row.lost_us:
-            return "launch"
+            return "" if fresh else "launch"
         if contact is Contact.GONE and not row.lost_us and row.state != AttemptState.SUPERSEDED.value:
             return "gone"
         return "" if missing else "salvage"

@@ -126,7 +126,7 @@ async def events(trackbed_app: App, who: Scope, run: str, after: int = 0, limit:
     def read(tx: ReadTx) -> list[EventView]:
         row = runs.resolve(tx, who, run)
         found = trackbed_app.db.events_in(tx, after, limit=max(1, min(limit, 5000)), run_id=row.id)
-        return [lineage.event_view(tx, event) for event in found]
+        return lineage.event_views(tx, row, list(found))
 
     return await trackbed_app.db.aread(read)
 
