@@ -85,7 +85,8 @@ class Installation:
         return str(self.json("submit", file, *flags, cwd=folder)["run_id"])
 
     def show(self, run: str) -> dict[str, Any]:
-        return self.json("show", run)
+        """The record; lists that are empty are left out on the wire and filled in here."""
+        return {"checkpoints": [], "artifacts": [], "attempts": [], "metric_keys": [], "summary": {}} | self.json("show", run)
 
     def state(self, run: str) -> str:
         return str(self.show(run)["run"]["state"])
