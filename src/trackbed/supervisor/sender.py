@@ -24,7 +24,8 @@ from trackbed.wire.series import FramesReceipt
 
 Report = CheckpointReport | OutputsReport | ExitReport
 _KINDS: dict[type[Report], str] = {CheckpointReport: "checkpoints", OutputsReport: "outputs", ExitReport: "exit"}
-_BEAT_S = 0.25
+_BEAT_S = 0.5  # while ranks run; at the end there is nothing to wait for
+_LAST_BEAT_S = 0.1
 _PAUSE_S = (0.2, 5.0)
 _TOKEN_DEAD_S = 20.0  # an exit report refused for so long with "no such token" was taken before, its answer lost
 _STUCK_S = (
@@ -101,7 +102,7 @@ class Sender:
                     break
             except Exception:  # a full disk, say: nothing is lost, and the next beat tries again
                 self._log.exception("sending was interrupted")
-            self._stop.wait(_BEAT_S)
+            self._stop.wait(_LAST_BEAT_S) if self._final.is_set() else self._final.wait(_BEAT_S)
         self._server.close()
 
     def _beat(self, *, final: bool) -> bool:
