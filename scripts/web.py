@@ -31,11 +31,10 @@ def check() -> int:
         )
         return 0
     command, env = found
-    if (
-        not (WEB / "node_modules").is_dir()
-        and subprocess.run([*command, "ci", "--ignore-scripts", "--silent"], cwd=WEB, env=env).returncode
-    ):
-        return 1
+    # the build installs without what only these checks need
+    if not (WEB / "node_modules" / "vitest").is_dir():
+        if subprocess.run([*command, "ci", "--ignore-scripts", "--silent"], cwd=WEB, env=env).returncode:
+            return 1
     for script in ("types", "lint", "test"):
         if subprocess.run([*command, "run", "--silent", script], cwd=WEB, env=env).returncode:
             return 1
