@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
 from trackbed.base.entropy import new_id
 from trackbed.base.errors import NotFound
@@ -145,6 +145,8 @@ class Run:
         self.tags = Tags(recorder)
         _open.append(self)
         atexit.register(self._at_exit)
+        if control is None:
+            _note_exit_status()
 
     # What it is
 
@@ -405,12 +407,31 @@ class Run:
         self.finish(**_ending(error))
 
     def _at_exit(self) -> None:
-        self.finish(**_ending(getattr(sys, "last_value", None)))
+        self.finish(**_ending(getattr(sys, "last_value", None) or _left_by))
         if self._sender is not None:
             self._sender.returncode = 0  # it lives on; the interpreter need not warn
 
     def __repr__(self) -> str:
         return f"<trackbed run {self.ref}>"
+
+
+_left_by: SystemExit | None = None
+_exit = sys.exit
+
+
+def _note_exit_status() -> None:
+    """Remember with which status `sys.exit` is called: at exit, nothing else tells it, and a crash must not look finished.
+
+    Only outside jobs and without a `with` block it matters.
+    """
+
+    def noting_exit(status: "sys._ExitCode | None" = None, /) -> NoReturn:
+        global _left_by
+        _left_by = SystemExit(status)
+        _exit(status)
+
+    if sys.exit is _exit:
+        sys.exit = noting_exit
 
 
 def _ending(error: BaseException | None) -> dict[str, Any]:

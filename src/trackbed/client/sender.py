@@ -71,7 +71,7 @@ class Shipper:
         self._find()
         if force or time.monotonic() >= self._next_try_s:
             try:
-                for tail in self._tails.values():
+                for tail in list(self._tails.values()):
                     self._ship(tail, final=final)
                 self._failures, self.last_error = 0, None
             except Exception as broken:
@@ -79,6 +79,11 @@ class Shipper:
                 self.last_error = broken
                 self._next_try_s = time.monotonic() + min(PAUSE_S[0] * 2 ** min(self._failures - 1, 10), PAUSE_S[1])
         return self.backlog_bytes(final=final)
+
+    def ship_file(self, path: Path) -> None:
+        """Ship what lies in one file now; raises what goes wrong. Also from inside `post`, for what must come before."""
+        self._find()
+        self._ship(self._tails[path], final=False)
 
     def drain(self, *, timeout_s: float) -> int:
         """Ship until nothing waits or the time is over; return the bytes that still wait. No process writes any more."""
@@ -238,6 +243,7 @@ class Sending:
         self._folder, self._link = folder, link
         self._known = folder.known
         self._files: Writer | None = None
+        self.finished = False  # the trainer's last frame is acknowledged: it logs no more
         self.shipper = Shipper(folder.path, self._post)
 
     def step(self, *, final: bool = False, force: bool = False) -> int:
@@ -268,21 +274,25 @@ class Sending:
 
     def _post(self, batch: bytes) -> FramesReceipt:
         known = self._run()
-        for frame in frames.decode(batch).frames:
-            if frame.header.kind == frames.FILE:
-                self._upload(frame, known)
-        return self._link.frames(known.run_id, batch)
+        said = frames.decode(batch).frames
+        uploaded = [self._upload(frame, known) for frame in said if frame.header.kind == frames.FILE]
+        if any(uploaded) and self._files is not None:
+            self.shipper.ship_file(self._files.path)  # before the batch, which may end the run
+        receipt = self._link.frames(known.run_id, batch)
+        self.finished |= any(frame.header.kind == frames.FINISH for frame in said)
+        return receipt
 
-    def _upload(self, frame: Frame, known: Known) -> None:
-        """Store the file that a frame names, and say its digest in a frame of our own."""
+    def _upload(self, frame: Frame, known: Known) -> bool:
+        """Store the file that a frame names, and say its digest in a frame of our own; False where there is none."""
         named = frames.decode_document(frame.body)
         path = self._folder.output / str(named.get("path", ""))
-        if "digest" in named or not path.is_file():
-            return
+        if "digest" in named or not path.is_file() or not path.resolve().is_relative_to(self._folder.output.resolve()):
+            return False
         digest, size = self._link.put_file(path)
         if self._files is None:
             self._files = Writer(self._folder.path, run=known.run_id)
         self._files.append(frames.FILE, frames.encode_document({**named, "digest": digest, "size": size}))
+        return True
 
 
 def sync(root: Path | None = None, *, login: Login, timeout_s: float = 60.0) -> list[tuple[Known | None, int]]:
@@ -314,7 +324,7 @@ def _drain(folder: OutsideFolder, link: Link, *, timeout_s: float) -> tuple[Know
         time.sleep(0.05)
         left = sending.step(final=final)
     sending.close()
-    if left == 0 and final:
+    if left == 0 and (final or sending.finished):
         folder.set_done()
     return folder.known, left
 
@@ -351,7 +361,7 @@ def follow(folder: OutsideFolder, login: Login) -> None:
         while claimed:
             final = gone_s is not None
             left = sending.step(final=final)
-            if final and left == 0:
+            if left == 0 and (final or sending.finished):
                 folder.set_done()
                 break
             if gone_s is None and not _runs(trainer):
