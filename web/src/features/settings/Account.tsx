@@ -50,7 +50,6 @@ export function Server() {
               {(data.lane_wait_p99_ms ?? 0).toFixed(1)} ms
             </span>,
           ],
-          [t('trust'), data.one_trust_domain !== false && t('trust_single')],
           ...(data.warnings ?? []).map(
             (warning) => [t('warning'), sentence(`reason.${warning.code}`, warning.params)] as [string, string],
           ),
