@@ -134,7 +134,7 @@ class Installation:
         """All counted points as logged: [step, time, value, …]."""
         code = (
             "import sys, json, msgspec, trackbed; c = trackbed.Client();"
-            "print(msgspec.json.encode(list(c.history(sys.argv[1], sys.argv[2]))).decode())"
+            "print(json.dumps(msgspec.to_builtins(c.history(sys.argv[1], sys.argv[2]))))"
         )
         done = subprocess.run(
             [sys.executable, "-c", code, run, key], env=self.env, capture_output=True, text=True, timeout=60
