@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+expect = pytest.importorskip("playwright.sync_api", reason="BROWSER TESTS SKIPPED: pip install playwright").expect
+
 pytestmark = [pytest.mark.browser, pytest.mark.e2e]
 
 
@@ -43,7 +45,7 @@ def test_a_wrong_filter_is_explained_and_a_right_one_stays_in_the_address(board:
     assert page.locator("[data-run]").count() > 0  # old rows stay
     box.fill("state = 'failed'")
     page.wait_for_url(re.compile("q=state"))
-    page.wait_for_function("document.querySelectorAll('[data-run]').length === 1")
+    expect(page.locator("[data-run]")).to_have_count(1)
     page.reload()
     page.wait_for_selector(f"[data-run='{board.failed}']")
     assert page.locator("[data-run]").count() == 1
@@ -78,7 +80,7 @@ def test_columns_of_metrics_are_chosen_by_name_and_sorted(board: Any) -> None:
     page = board.open(board.page(), "/runs?cols=state,name,metrics.%E6%8D%9F%E5%A4%B1,params.lr")
     page.get_by_role("columnheader", name="损失").get_by_role("button").click()
     page.wait_for_url(re.compile("sort=metrics"))
-    page.wait_for_function("document.querySelector('[data-run]').textContent.includes('0.0357')")
+    expect(page.locator("[data-run]").first).to_contain_text("0.0357")
     page.context.close()
 
 
@@ -106,7 +108,7 @@ def test_curves_show_what_is_not_finite_and_keep_their_zoom(board: Any) -> None:
 
 def test_the_charts_can_be_read_as_a_table(board: Any) -> None:
     page = board.open(board.page(), f"/runs/{board.outside}/metrics?table=1")
-    row = page.get_by_role("row", name=re.compile("val/AR@100"))
+    row = page.get_by_role("row").filter(has_text="val/AR@100")
     assert "3,000" in row.inner_text()
     page.context.close()
 

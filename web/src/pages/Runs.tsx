@@ -37,8 +37,12 @@ export function Runs() {
   const query = useInfiniteQuery(
     runsQuery({ filter: search.q ?? '', order, descending, project, columns: askedColumns(ids) }),
   )
-  const runs = useMemo(() => query.data?.pages.flatMap((page) => page.runs) ?? [], [query.data])
-  const total = query.data?.pages[0]?.total ?? runs.length
+  // A filter that is wrong shows its fault; the rows of the last right one stay.
+  const last = useRef(query.data)
+  if (query.data) last.current = query.data
+  const data = last.current
+  const runs = useMemo(() => data?.pages.flatMap((page) => page.runs) ?? [], [data])
+  const total = data?.pages[0]?.total ?? runs.length
 
   const go = useCallback(
     (change: Partial<RunsSearch>) =>
