@@ -35,6 +35,7 @@ BYTES_TYPE = "application/octet-stream"
 BATCH_BYTES = 2**20
 READ_BYTES = 4 * 2**20
 PAUSE_S = (0.1, 5.0)  # between tries after a failure: first and longest
+BEAT_S = 0.5  # between two batches of a trainer that lives
 OFFLINE_S = 30.0  # a sender whose trainer is gone and whose server does not answer gives up after this long
 
 log = logging.getLogger("trackbed.sender")
@@ -369,9 +370,17 @@ def follow(folder: OutsideFolder, login: Login) -> None:
                 continue
             if gone_s is not None and sending.shipper.last_error and time.monotonic() - gone_s > OFFLINE_S:
                 break
-            time.sleep(0.1)
+            _pause(trainer)
     sending.close()
     link.close()
+
+
+def _pause(trainer: psutil.Process | None) -> None:
+    """Wait until it is worth sending again: a batch a beat, sooner when the trainer is gone."""
+    deadline = time.monotonic() + BEAT_S
+    time.sleep(0.1)
+    while time.monotonic() < deadline and _runs(trainer):
+        time.sleep(0.1)
 
 
 def _trainer(folder: OutsideFolder) -> psutil.Process | None:
