@@ -80,6 +80,9 @@ def send_all(attempt: Attempt) -> int:
         if min(waited_s, lease.silent_s) > attempt.given.lease.orphan_limit_s:
             attempt.log.warning("no contact: the rest stays on this node for a salvager")
             break
+        if not attempt.folder.reports.exists():
+            attempt.log.warning("the attempt's folder was removed: there is nothing left to tell")
+            break
     lease.stop()
     if not sender.done.is_set():
         sender.stop()
