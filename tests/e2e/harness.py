@@ -86,7 +86,9 @@ class Installation:
 
     def show(self, run: str) -> dict[str, Any]:
         """The record; lists that are empty are left out on the wire and filled in here."""
-        return {"checkpoints": [], "artifacts": [], "attempts": [], "metric_keys": [], "summary": {}} | self.json("show", run)
+        return {"checkpoints": [], "artifacts": [], "attempts": [], "metric_keys": [], "summary": {}} | self.json(
+            "show", run
+        )
 
     def state(self, run: str) -> str:
         return str(self.show(run)["run"]["state"])
