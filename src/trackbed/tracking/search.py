@@ -19,7 +19,7 @@ from trackbed.base.units import parse_duration
 from trackbed.tracking.facts_values import pack
 from trackbed.tracking.ingest_tables import metric, param
 from trackbed.tracking.runs_tables import run
-from trackbed.tracking.search_parse import Both, Either, Field, Node, Not, Comparison, parse, parse_field
+from trackbed.tracking.search_parse import Both, Comparison, Either, Field, Node, Not, parse, parse_field
 
 _TEXTS = {
     "id": run.c.id, "name": run.c.name, "description": run.c.description, "project": run.c.project, "space": run.c.space,
