@@ -70,6 +70,36 @@ def test_the_login_page_is_accessible_too(board: Any, axe: str) -> None:
     page.context.close()
 
 
+@pytest.mark.parametrize(("scheme", "locale"), VARIANTS[:2], ids=lambda value: str(value)[:5])
+def test_what_opens_over_a_page_is_accessible_too(board: Any, axe: str, scheme: str, locale: str) -> None:
+    page = board.open(board.page(scheme, locale), f"/runs/{board.failed}")
+    page.evaluate(axe)
+    wrong: list[str] = []
+
+    def look(what: str) -> None:
+        page.get_by_role("dialog").wait_for()
+        page.wait_for_timeout(400)
+        for found in page.evaluate(RULES)["violations"]:
+            if found["impact"] in ("serious", "critical"):
+                wrong.append(f"{what}: {found['id']} {found['nodes'][0]['failureSummary'][:200]} {found['nodes'][0]['html'][:160]}")
+        page.keyboard.press("Escape")
+        page.get_by_role("dialog").wait_for(state="hidden")
+
+    page.keyboard.press("Control+k")
+    page.keyboard.type("talk")
+    look("palette")
+    page.keyboard.press("?")
+    look("shortcuts")
+    page.locator("header button", has_text="Retry" if locale == "en-GB" else "重试").click()
+    look("confirm")
+    board.open(page, "/runs")
+    page.evaluate(axe)
+    page.locator("button", has_text="Columns" if locale == "en-GB" else "列").last.click()
+    look("columns")
+    page.context.close()
+    assert wrong == []
+
+
 def test_the_first_page_is_light(board: Any) -> None:
     """At most 300 kB of JavaScript, compressed, until the runs are there."""
     page = board.page()
