@@ -81,7 +81,9 @@ def test_what_opens_over_a_page_is_accessible_too(board: Any, axe: str, scheme: 
         page.wait_for_timeout(400)
         for found in page.evaluate(RULES)["violations"]:
             if found["impact"] in ("serious", "critical"):
-                wrong.append(f"{what}: {found['id']} {found['nodes'][0]['failureSummary'][:200]} {found['nodes'][0]['html'][:160]}")
+                wrong.append(
+                    f"{what}: {found['id']} {found['nodes'][0]['failureSummary'][:200]} {found['nodes'][0]['html'][:160]}"
+                )
         page.keyboard.press("Escape")
         page.get_by_role("dialog").wait_for(state="hidden")
 
