@@ -42,6 +42,12 @@ export function Server() {
       <Facts
         rows={[
           [t('version'), data.version],
+          [
+            t('licences'),
+            <a key="n" href="/licences.txt">
+              {t('licences_of')}
+            </a>,
+          ],
           [t('address'), data.url],
           [t('running_since'), data.started_us ? <Ago key="s" us={data.started_us} /> : undefined],
           [
