@@ -23,7 +23,7 @@ from trackbed.client import outside
 from trackbed.client.config import Login, need
 from trackbed.client.connection import Connection
 from trackbed.client.outside import Begin, Known, OutsideFolder
-from trackbed.client.spool import SUFFIX, Writer
+from trackbed.client.spool import Writer, spool_files
 from trackbed.formats import spool as frames
 from trackbed.formats.spool import Frame
 from trackbed.wire.data import HasReply, HasRequest
@@ -106,7 +106,10 @@ class Shipper:
         return sum(tail.lost for tail in self._tails.values())
 
     def _find(self) -> None:
-        for path in sorted(self._folder.glob(f"*{SUFFIX}")):
+        there = spool_files(self._folder)
+        for path in [path for path in self._tails if path not in there]:
+            log.warning("%s was removed with %d bytes that were not sent", path.name, self._tails.pop(path).unsent)
+        for path in there:
             if path not in self._tails:
                 self._tails[path] = _Tail(path)
 
@@ -143,13 +146,15 @@ class _Tail:
         self._ack_path = path.with_name(path.name + ".ack")
         self._ack = self._read_ack()
         self._window = READ_BYTES
+        self.unsent = 0  # when it was last looked at
 
     @property
     def lost(self) -> int:
         return self._ack.lost
 
     def left(self) -> int:
-        return max(self.path.stat().st_size - self._ack.offset, 0)
+        self.unsent = max(self.path.stat().st_size - self._ack.offset, 0)
+        return self.unsent
 
     def next(self, batch_bytes: int, *, final: bool) -> tuple[list[Frame], int, int]:
         """Return frames of at most `batch_bytes` (or one), the bytes that they take in the file, and those lost."""

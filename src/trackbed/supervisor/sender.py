@@ -15,7 +15,7 @@ import msgspec
 from trackbed.base.errors import TrackbedError
 from trackbed.client.sender import Shipper
 from trackbed.clusters import NodeFolder
-from trackbed.clusters.node_folder import replace
+from trackbed.clusters.node_folder import replace, report_number
 from trackbed.formats import spool as frames
 from trackbed.supervisor.lease import Server, problem_code
 from trackbed.wire.attempts import CheckpointReport, ExitReport, OutputsReport
@@ -43,7 +43,7 @@ class Journal:
     def add(self, report: Report) -> None:
         kind = _KINDS[type(report)]
         with self._lock:
-            number = 1 + max((int(p.name[:3]) for p in self._folder.reports.glob("[0-9][0-9][0-9]*")), default=0)
+            number = 1 + max((report_number(path.name) for path in self._folder.reports.iterdir()), default=0)
             replace(
                 self._folder.reports / f"{number:03d}-{kind}.json",
                 msgspec.json.encode(report),
