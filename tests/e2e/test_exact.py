@@ -55,7 +55,9 @@ def test_odd_values_names_and_bytes_are_kept_exactly(inst: Installation, tmp_pat
     assert "last state" in texts
 
 
-@pytest.mark.parametrize("mood", ["away", "500", "garbage"])
+@pytest.mark.parametrize(
+    "mood", ["garbage", pytest.param("away", marks=pytest.mark.slow), pytest.param("500", marks=pytest.mark.slow)]
+)
 def test_training_ends_as_ever_whatever_the_server_answers(tmp_path: Path, mood: str) -> None:
     with installation(tmp_path / "inst") as inst:
         run = inst.submit(project_from("sdk", tmp_path), "params.steps=120", "params.sleep_s=0.02")
