@@ -46,7 +46,8 @@ def _verify(api: "Client", first: str, second: str, ref: str) -> int:
             for row in rows
         ]
         output.table(head, cells, empty=say("cli.none_deterministic"))
-        output.line(say("cli.reproduced" if same else "cli.not_reproduced", run=first, ref=ref))
+        if rows:
+            output.line(say("cli.reproduced" if same else "cli.not_reproduced", run=first, ref=ref))
     return 0 if same else 1
 
 

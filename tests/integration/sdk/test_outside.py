@@ -204,7 +204,7 @@ def test_a_wrong_filter_says_where_over_http(server: Server) -> None:
     answer = server.ask("GET", "/api/v1/runs", params={"filter": "metrics.loss <"})
     assert (answer.status_code, answer.json()["code"], answer.json()["params"]["position"]) == (
         400,
-        "filter_unexpected",
+        "filter_ends",
         15,
     )
 
