@@ -18,7 +18,7 @@ from trackbed.base.errors import BadInput, Fault, NotFound, TooLarge
 from trackbed.wire.runs import Reason
 from trackbed.wire.spec import Spec
 from trackbed.workflow import read as yaml_text
-from trackbed.workflow.check import find, notice
+from trackbed.workflow.check import find, notice, texts
 from trackbed.workflow.finding import Finding
 from trackbed.workflow.read import Document, Place, show
 from trackbed.workflow.schema import schema_findings
@@ -107,6 +107,7 @@ def _loaded(document: Document, sets: Sequence[str]) -> Loaded:
     values = cast(dict[str, Any], _without(value, document.broken))
     faults = [*document.faults, *apply_sets(values, sets, document)]
     found = schema_findings(values)
+    found += [finding for finding in texts(values) if finding.path not in {one.path for one in found}]
     broken = {finding.path for finding in found} | document.broken
     shaped, combinations = shape(cast(dict[str, Any], _without(values, broken)))
     found += [finding for finding in combinations if not finding.moot(broken)]
