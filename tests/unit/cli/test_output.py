@@ -72,7 +72,7 @@ def test_at_the_last_step_the_line_still_fits_80_columns() -> None:
                    progress=Progress(step=240, steps_total=240))  # fmt: skip
     keys = {"loss": KeyInfo(key="loss", last=2.8133), "tokens_per_s": KeyInfo(key="tokens_per_s", last=4120.4)}
     line = progress_line(view, keys, 10)
-    assert line.endswith("evaluating and saving") and output.wide(line) < 80
+    assert line.endswith("finishing") and output.wide(line) < 80
 
 
 def test_before_the_first_step_the_reason_is_shown() -> None:
