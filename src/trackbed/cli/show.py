@@ -38,7 +38,7 @@ def show(run: Run) -> None:
         (say("cli.word.code"), code_text(detail)),
         (say("cli.word.environment"), environment_text(detail)),
         (say("cli.word.seed"), "" if view.outside else spec.seed),
-        (say("cli.word.params"), ", ".join(f"{name}={value}" for name, value in list((spec.params or view.params).items())[:20])),
+        (say("cli.word.params"), ", ".join(f"{name}={value}" for name, value in list((view.params or spec.params).items())[:20])),
         (say("cli.word.tags"), ", ".join(view.tags)),
         (say("cli.word.models"), ", ".join(detail.models)),
         (say("cli.word.reproduces"), detail.reproduces),

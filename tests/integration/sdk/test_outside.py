@@ -89,6 +89,7 @@ def test_a_run_outside_is_on_the_record_with_everything_it_said(server: Server, 
         params={"filter": "metrics.loss < 1 and params.lr = 0.0003 and tags has '基线'", "columns": "loss,params.lr"},
     )
     assert [(one["metrics"], one["params"]) for one in shown["runs"]] == [({"loss": 0.02}, {"lr": 0.0003})]
+    assert server.json("GET", f"/api/v1/runs/{run['id']}")["run"]["params"]["lr"] == 0.0003
 
 
 def test_a_program_that_raises_is_failed_and_one_that_leaves_by_status_too(server: Server, tmp_path: Path) -> None:
