@@ -23,7 +23,7 @@ from trackbed.workflow.finding import Finding
 from trackbed.workflow.read import Document, Place, show
 from trackbed.workflow.schema import schema_findings
 from trackbed.workflow.sets import apply_sets
-from trackbed.workflow.shape import shape
+from trackbed.workflow.shape import shape, unshape
 
 
 @dataclass
@@ -77,7 +77,10 @@ def from_values(values: dict[str, Any], sets: Sequence[str] = ()) -> Loaded:
 
 def check(spec: Spec) -> list[Fault]:
     """Return the faults of a spec that came over the wire; paths instead of lines."""
-    return [Fault(found.code, show(found.path), None, found.params) for found in find(spec)]
+    found = schema_findings(unshape(spec))
+    broken = {one.path for one in found}
+    found += [one for one in find(spec) if one.path not in broken and not one.moot(broken)]
+    return [Fault(one.code, show(one.path), None, one.params) for one in found]
 
 
 def _text(source: Path | str) -> str:
