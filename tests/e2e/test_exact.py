@@ -110,9 +110,10 @@ def test_reproduce_trains_again_from_the_record_alone(inst: Installation, tmp_pa
     inst.wait(run)
     for path in sorted(folder.rglob("*"), reverse=True):
         path.unlink() if path.is_file() or path.is_symlink() else path.rmdir()
-    verdict = inst.json("reproduce", run, "--verify", cwd=folder)
+    verdict = inst.json("reproduce", "-", "--verify", cwd=folder)  # which names the reproduction itself a moment later
     again = verdict["run_id"]
     assert again != run
+    assert verdict["run"] == inst.json("show", run)["run"]["ref"]
     assert verdict["equal"] is True
     assert inst.history(again, "loss") != []
     assert [p[2] for p in inst.history(again, "loss")] == [p[2] for p in inst.history(run, "loss")]

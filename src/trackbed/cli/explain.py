@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 def explain(run: Run) -> None:
     with client() as api:
         detail = api.run(run)
-        events = api.events(detail.run.id)
+        events = page = api.events(detail.run.id)
+        while page:
+            page = api.events(detail.run.id, after=page[-1].id)
+            events = [*events, *page]
         place = next((one.place for one in api.pool.queue() if one.run.id == detail.run.id), None)
     if output.emit_json({"run": detail.run, "attempts": detail.attempts, "events": events, "place": place}):
         return

@@ -174,6 +174,7 @@ class Client:
         pause = _POLL_S[0]
         while True:
             detail = self.run(run)
+            run = detail.run.id  # `-` and `project/name` may name another one later
             if on_look is not None:
                 on_look(detail)
             if detail.run.state in until:
@@ -250,6 +251,8 @@ class Client:
             "limit": 2000,
         }
         ended = False
+        if follow:
+            run = self.run(run).run.id  # `-` and `project/name` may name another one later
         while True:
             page = self.connection.get(f"/api/v1/runs/{part(run)}/logs", LogPage, asked)
             yield from page.lines

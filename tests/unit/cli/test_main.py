@@ -2,11 +2,13 @@
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import typer
 
 from trackbed.base.errors import BadInput, Conflict, Denied, NotFound, TrackbedError, Unavailable
 from trackbed.base.messages import catalogue
@@ -172,7 +174,7 @@ def test_every_text_that_a_command_says_is_in_the_catalogue(lang: str) -> None:
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "say" and node.args:
                 first = node.args[0]
                 said |= {
-                    one.value
+                    str(one.value)
                     for one in ast.walk(first)
                     if isinstance(one, ast.Constant)
                     and str(one.value).count(".")
@@ -192,3 +194,36 @@ def test_every_word_over_a_column_is_in_the_catalogue() -> None:
             ):
                 for one in ast.literal_eval(node.generators[0].iter):
                     assert f"cli.word.{one}" in catalogue("en"), (path.name, one)
+
+
+_NAMED = re.compile(r"\btrackbed ((?:--?[a-z]+ )*)([a-z]+)((?: [A-Za-z_@.{}…-]+)*)")
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_every_command_that_a_sentence_sends_people_to_is_there(lang: str) -> None:
+    lost: list[str] = []
+    for code, text in catalogue(lang).items():
+        for _, name, rest in _NAMED.findall(text):
+            real = main.ALIASES.get(name, name)
+            if real not in main.COMMANDS:
+                lost.append(f"{code}: {name}")
+                continue
+            command = typer.main.get_command(main.command_app(real))
+            inner = getattr(command, "commands", {})
+            words = rest.split()
+            if inner and words and words[0] in inner:
+                command = inner[words[0]]
+            elif inner and words and words[0].isalpha() and words[0].islower():
+                lost.append(f"{code}: {name} {words[0]}")
+            known = {option for param in command.params for option in param.opts} | {
+                "--help",
+                "--lang",
+                "--json",
+                "--server",
+            }
+            lost += [
+                f"{code}: {name} {word}"
+                for word in words
+                if word.startswith("-") and len(word) > 1 and word.rstrip(".") not in known
+            ]
+    assert lost == []
