@@ -7,6 +7,7 @@ import msgspec
 from sqlalchemy import Row
 
 from trackbed.db import ReadTx
+from trackbed.domain.states import Cause
 from trackbed.tracking import facts, runs, runs_attempts
 from trackbed.tracking.facts_values import plain
 from trackbed.wire.attempts import ExitReport
@@ -23,15 +24,25 @@ from trackbed.wire.runs import (
 )
 
 
-def run_view(row: runs.RunRow, *, metrics: Mapping[str, float | str] | None = None, params: Any = None) -> RunView:
-    """One row of the runs table; `metrics` and `params` are the asked columns."""
+def view(tx: ReadTx, row: runs.RunRow, *, params: Any = None) -> RunView:
+    return run_view(row, params=params, spent=runs_attempts.spent(tx, [row.id]).get(row.id, 0.0))
+
+
+def run_view(
+    row: runs.RunRow,
+    *,
+    metrics: Mapping[str, float | str] | None = None,
+    params: Any = None,
+    spent: float = 0.0,
+) -> RunView:
+    """One row of the runs table; `metrics` and `params` are the asked columns, `spent` the card-seconds not yet in it."""
     moved = row.progress_us > 0
     return RunView(
         id=row.id, ref=runs.ref_of(row), number=row.number, project=row.project, space=row.space, name=row.name,
         description=row.description, state=row.state, cause=row.cause, reason=runs.reason_of(row.reason),
         owner=row.owner, tags=runs.from_json(row.tags, []), priority=row.priority, cards=row.cards,
         outside=bool(row.outside), created_us=row.created_us, queued_us=row.queued_us, started_us=row.started_us,
-        ended_us=row.ended_us, contact_us=row.contact_us, attempt=row.attempt, card_seconds=row.card_seconds,
+        ended_us=row.ended_us, contact_us=row.contact_us, attempt=row.attempt, card_seconds=row.card_seconds + spent,
         progress=Progress(
             step=row.step, steps_total=row.steps_total, seconds_left=row.seconds_left, updated_us=row.progress_us
         ) if moved else None,
@@ -39,12 +50,12 @@ def run_view(row: runs.RunRow, *, metrics: Mapping[str, float | str] | None = No
     )  # fmt: skip
 
 
-def attempt_view(row: runs_attempts.AttemptRow) -> AttemptView:
+def attempt_view(row: runs_attempts.AttemptRow, now_us: int) -> AttemptView:
     return AttemptView(
         id=row.id, number=row.number, epoch=row.epoch, state=row.state, stage=row.stage, cause=row.cause,
         reason=runs.reason_of(row.reason), evidence=runs.from_json(row.evidence, {}),
         placement=runs.from_json(row.placement, []), created_us=row.created_us, started_us=row.started_us,
-        ended_us=row.ended_us, card_seconds=row.card_seconds, resumed_from_step=row.resumed_from_step,
+        ended_us=row.ended_us, card_seconds=runs_attempts.card_seconds(row, now_us), resumed_from_step=row.resumed_from_step,
         lost_steps=row.lost_steps, contact_us=row.contact_us,
     )  # fmt: skip
 
@@ -63,11 +74,11 @@ def stage_view(row: Row[Any]) -> StageView:
 def detail(tx: ReadTx, row: runs.RunRow) -> RunDetail:
     """Everything that this part of the room knows of a run; routes add artifacts, metric keys and models."""
     return RunDetail(
-        run=run_view(row, params=plain(facts.params_of(tx, row.id))),
+        run=view(tx, row, params=plain(facts.params_of(tx, row.id))),
         spec=runs.spec_of(row),
         tree=tree_of(row),
         environment=environment_of(row),
-        attempts=[attempt_view(found) for found in runs_attempts.of_run(tx, row.id)],
+        attempts=[attempt_view(found, tx.now_us) for found in runs_attempts.of_run(tx, row.id)],
         stages=[stage_view(found) for found in runs_attempts.stages(tx, row.id)],
         checkpoints=[checkpoint_view(found) for found in runs_attempts.checkpoints(tx, row.id)],
         summary=runs.from_json(row.summary, {}),
@@ -84,8 +95,13 @@ def environment_of(row: runs.RunRow) -> EnvironmentRecord | None:
     return msgspec.json.decode(row.environment, type=EnvironmentRecord) if row.environment else None
 
 
+_ORDERED = frozenset({Cause.LIMIT.value, Cause.STOPPED.value, Cause.PAUSED.value, Cause.PREEMPTED.value})
+
+
 def why_ended(report: ExitReport) -> Reason | None:
     """Name what the evidence shows first: how the first rank that went wrong ended, else what could not be prepared or kept."""
+    if report.cause in _ORDERED:
+        return None  # the signal was ours
     first = report.evidence.get("first_rank")
     wrong = [rank for rank in report.ranks if rank.signal or rank.exit_code]
     wrong.sort(key=lambda rank: (rank.rank != first, rank.rank))

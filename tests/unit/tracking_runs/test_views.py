@@ -118,6 +118,12 @@ def test_one_that_is_gone_already_is_not_declared_so_again():
     assert decide(attempt(lost_us=5), lost(folder="missing"), Contact.GONE) == ""
 
 
+@pytest.mark.parametrize("cause", ["limit", "stopped", "paused", "preempted"])
+def test_a_signal_that_was_ours_is_no_reason(cause: str) -> None:
+    told = ExitReport(epoch=1, cause=cause, ranks=[RankReport(rank=0, signal=15)], evidence={"order": cause})
+    assert why_ended(told) is None
+
+
 def test_an_attempt_whose_folder_and_processes_are_gone_has_ended() -> None:
     for contact in (Contact.OK, Contact.GONE):
         assert decide(attempt(lost_us=5), lost(folder="missing", alive=False), contact) == "vanished"
