@@ -146,8 +146,10 @@ def _unexpected(error: Exception) -> int:
         return 130
     if os.environ.get("TRACKBED_DEBUG"):
         raise error
+    if isinstance(error, UnicodeEncodeError):  # half a character, or bytes of an argument that are no text
+        return _told(BadInput("cli_not_text", text=ascii(error.object[error.start : error.end])))
     if isinstance(error, OSError) and error.filename:
-        return _told(BadInput("cli_os_error", what=error.strerror or str(error), path=str(error.filename)))
+        return _told(BadInput("cli_os_error", what=error.strerror or str(error), path=os.fsdecode(error.filename)))
     print(say("cli_fault", what=f"{type(error).__name__}: {error}"), file=sys.stderr)
     return 70
 

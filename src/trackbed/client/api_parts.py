@@ -11,6 +11,7 @@ from trackbed.base.entropy import new_id
 from trackbed.base.errors import BadInput, Damaged, NotFound
 from trackbed.client.connection import Connection, part
 from trackbed.client.push import Progress, pull, push
+from trackbed.domain.names import name_of
 from trackbed.formats.tree import Entry, show
 from trackbed.storage.scan import Scan, scan
 from trackbed.wire.access import (
@@ -61,6 +62,7 @@ class Data:
 
         Bytes that the store has are not sent again. `keep` is asked with each relative path (folders end with `/`).
         """
+        _checked(name, "dataset_name_bad")  # before anything is read or sent
         place = Path(path)
         found = scan(place, keep=keep)
         return self.commit(
@@ -77,6 +79,7 @@ class Data:
         on_progress: Progress | None = None,
     ) -> DatasetVersionView:  # fmt: skip
         """Make a version from a folder that was scanned before."""
+        _checked(name, "dataset_name_bad")
         digest = push(self._connection, found, on_progress=on_progress)
         body = DatasetCommit(digest=digest, kind=kind, message=message, space=space)
         return self._connection.post(
@@ -165,6 +168,7 @@ class Models:
         return found
 
     def register(self, name: str, run: str, *, path: str = "model") -> ModelVersionView:
+        _checked(name, "model_name_bad")
         return self._connection.post(
             f"/api/v1/models/{part(name)}/versions",
             ModelVersionView,
@@ -195,6 +199,11 @@ class Models:
 
         pull(self._connection, version.digest, Path(target), check=check, on_progress=on_progress)
         return version
+
+
+def _checked(name: str, code: str) -> None:
+    if name_of(name) is None:
+        raise BadInput(code, name=name[:120])
 
 
 class Pool:

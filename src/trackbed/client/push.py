@@ -89,13 +89,20 @@ def fetch(connection: Connection, digest: str, entry: Entry, fd: int) -> None:
     """Write one file of a tree into an open, empty file, verified."""
     hasher = blake3()
     if entry.size:
-        path = entry.path.decode("utf-8", "surrogateescape")
-        with connection.stream(f"/api/v1/trees/{part(digest)}/content", query={"path": path}) as answer:
+        with connection.stream(f"/api/v1/trees/{part(digest)}/content", query=_asked(entry.path)) as answer:
             for chunk in answer.iter_bytes(_CHUNK):
                 hasher.update(chunk)
                 _write_all(fd, chunk)
     if hasher.hexdigest() != entry.digest:
         raise Damaged("file_damaged", path=show(entry.path), digest=entry.digest)
+
+
+def _asked(path: bytes) -> dict[str, str]:
+    """How a path is asked for: as text, or in hex where it is none."""
+    try:
+        return {"path": path.decode("utf-8")}
+    except UnicodeDecodeError:
+        return {"path_hex": path.hex()}
 
 
 def _write_all(fd: int, data: bytes) -> None:

@@ -1,5 +1,7 @@
 """Everything a rank needs, by digest, before it starts: code tree, data, `from`, checkpoint, environment."""
 
+import logging
+import os
 import random
 import socket
 from collections.abc import Callable
@@ -88,11 +90,43 @@ class Preparation:
         """Put a link to the node's read-only copy, fetched once for all attempts, and return what the job sees."""
         if not digest:
             raise Internal("internal", what=f"the assignment pins no digest for {place.name}")
-        target = NodeCache(self._folder.cache, self.store).path_of(Digest(digest))
+        target = node_copy(NodeCache(self._folder.cache, self.store), Digest(digest))
         if not place.is_symlink():
             place.symlink_to(target)
         inside = list(target.iterdir()) if one_file else []
         return place / inside[0].name if len(inside) == 1 else place
+
+
+def node_copy(cache: NodeCache, digest: Digest) -> Path:
+    """Return the node's copy of a tree, read through again if anything below it changed since it was first used.
+
+    Its modes are read-only, but a program of the same account can open them, and one of root needs not even do that.
+    """
+    place = cache.path_of(digest)
+    stamp, now = place.with_suffix(".stamp"), _stamp(place)
+    before = stamp.read_text() if stamp.exists() else now
+    if before != now:
+        logging.getLogger("trackbed.supervisor").warning(
+            "the copy of %s was written to: it is read through again", digest
+        )
+        place.with_suffix(".json").unlink(missing_ok=True)
+        place = cache.path_of(digest)
+        now = _stamp(place)
+    if before != now or not stamp.exists():
+        replace(stamp, now.encode())
+    return place
+
+
+def _stamp(root: Path) -> str:
+    """How many things there are and when one changed last, by the kernel's own time, which no program sets."""
+    count, newest_ns, todo = 1, root.stat().st_ctime_ns, [root]
+    while todo:
+        with os.scandir(todo.pop()) as entries:
+            for entry in entries:
+                count, newest_ns = count + 1, max(newest_ns, entry.stat(follow_symlinks=False).st_ctime_ns)
+                if entry.is_dir(follow_symlinks=False):
+                    todo.append(Path(entry.path))
+    return f"{count} {newest_ns}"
 
 
 def recipe_of(assignment: Assignment) -> str:

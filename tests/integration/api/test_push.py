@@ -66,8 +66,9 @@ class Server:
             return self.json(TreeView(digest=digest, files=0, size_bytes=0))
         if request.url.path.endswith("/listing"):
             return httpx.Response(200, content=self.trees[digest])
-        wanted = request.url.params["path"]
-        entry = next(one for one in decode_listing(self.trees[digest]) if one.path.decode() == wanted)
+        asked = request.url.params
+        wanted = bytes.fromhex(asked["path_hex"]) if "path_hex" in asked else asked["path"].encode()
+        entry = next(one for one in decode_listing(self.trees[digest]) if one.path == wanted)
         return httpx.Response(200, content=self.blobs[entry.digest] + self.spoil)
 
     @staticmethod
@@ -97,6 +98,7 @@ def folder(tmp_path: Path) -> Path:
     (root / "nothing").write_bytes(b"")
     (root / "large.bin").write_bytes(os.urandom(module.SMALL_BYTES + 1))
     (root / "损失 #?&%.txt").write_bytes(b"name")
+    (root / os.fsdecode(b"no text \xff\xfe")).write_bytes(b"bytes")
     (root / "link").symlink_to("deep/b.txt")
     return root
 
@@ -110,6 +112,18 @@ def test_a_folder_goes_there_and_back_byte_for_byte(
     assert scan(tmp_path / "back").info.digest == digest
     assert (tmp_path / "back" / "run.sh").stat().st_mode & 0o111
     assert seen[0][0] == 0 and seen[-1][0] == seen[-1][1] > 0
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "", "a#b", "-x", "\udcff"])
+def test_a_name_that_none_can_have_is_refused_before_anything_is_sent(
+    server: Server, folder: Path, tmp_path: Path, name: str
+) -> None:
+    client = Client("http://127.0.0.1:1", token="t", transport=httpx.MockTransport(server))
+    with pytest.raises(BadInput, match="cannot be the name of a dataset"):
+        client.data.add(name, folder)
+    with pytest.raises(BadInput, match="cannot be the name of a model"):
+        client.models.register(name, "demo#1")
+    assert server.calls == []
 
 
 def test_what_the_store_has_is_not_sent_again(server: Server, connection: Connection, folder: Path) -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from trackbed.wire.spec import DataPin
+
 pytestmark = pytest.mark.timeout(90)
 
 
@@ -121,3 +123,12 @@ def test_a_command_that_no_process_can_be_given_is_the_users_fault_and_not_tried
     report = bed.run("true # " + "x" * 200_000)
     assert report.cause == "user_error" and report.evidence["code"] == "start_failed" and not report.salvaged
     assert "Argument list too long" in report.evidence["message"]
+
+
+def test_data_that_a_program_wrote_to_is_whole_again_for_the_next(bed: Any, server: Any) -> None:
+    data = {"corpus": DataPin(ref="c@1", digest=bed.tree(words__txt="as pinned", more__txt="too"), kind="folder")}
+    spoil = "cd $TRACKBED_DATA_CORPUS/; chmod -R u+w .; echo spoilt > words.txt; echo new > added; rm more.txt"
+    bed.run(spoil, data=data)
+    server.reports.clear()
+    bed.run("cd $TRACKBED_DATA_CORPUS/ && ls && cat words.txt && echo", data=data, number=2)
+    assert server.lines() == [b"more.txt", b"words.txt", b"as pinned"]

@@ -109,6 +109,17 @@ def test_a_fault_of_ours_is_no_traceback(monkeypatch: pytest.MonkeyPatch, capsys
     assert "oops" in told and "Traceback" not in told
 
 
+def test_an_argument_that_is_no_text_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> int:
+        return len("demo/\udcff".encode())
+
+    monkeypatch.setattr(main, "invoke", fail)
+    assert main.main(["show", "demo/\udcff"]) == 2
+    assert "'\\udcff' is no text" in capsys.readouterr().err
+
+
 def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> int:
         raise KeyboardInterrupt
