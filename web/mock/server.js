@@ -146,15 +146,18 @@ function answer(method, path, query, body) {
     const limit = Number(query.get('limit') || 100)
     return { runs: list.slice(at, at + limit), next: at + limit < list.length ? String(at + limit) : '', total: list.length }
   }
-  if (path.endsWith('/keys')) return { keys: KEYS.map((key) => ({ key, count: 1401, non_finite: key.includes('grad') ? 3 : 0, first: 5.5, last: value(key, 1400), last_step: 1400, min: 2.03, max: 5.6, argmin: 1390, argmax: 1, definition: key === 'eval/loss' ? { goal: 'min', unit: 'nats' } : {} })), total: KEYS.length }
+  if (path.endsWith('/keys')) return { keys: KEYS.map((key) => ({ key, count: 1401, non_finite: key.includes('grad') ? 3 : 0, first: 5.5, last: value(key, 1400), last_step: 1400, min: 2.03, max: 5.6, argmin: 1390, argmax: 1, definition: key === 'eval/loss' ? { goal: 'min', unit: 'nats/byte' } : {} })), total: KEYS.length }
   if (path === '/series') return { series: body.keys.flatMap((key) => [series(body, key)]) }
   if (path.endsWith('/events')) return EVENTS.map((kind, id) => ({ id, time_us: one.created_us + id * MIN, kind, actor: id ? 'system' : 'admin', subject: one.id, data: id === 3 ? { from: 'starting', to: 'running' } : {} }))
   if (path.endsWith('/logs')) {
     const level = query.get('level')
     const grep = query.get('grep')
     let list = LINES.filter((l) => (!level || l.level === level) && (!grep || l.text.includes(grep)) && (!query.get('rank') || String(l.rank) === query.get('rank')))
-    if (query.get('tail')) list = list.slice(-Number(query.get('tail')))
-    else list = list.filter((l) => l.id > (query.get('after') ?? '')).slice(0, Number(query.get('limit') || 1000))
+    const last = Number(query.get('tail') || query.get('limit') || 1000)
+    if (query.get('before')) list = list.filter((l) => l.id < query.get('before'))
+    const previous = list.length > last ? list.at(-last).id : ''
+    if (query.get('before') || query.get('tail')) return { lines: list.slice(-last), next: list.at(-1)?.id ?? '', more: Boolean(previous) && query.has('before'), previous }
+    list = list.filter((l) => l.id > (query.get('after') ?? '')).slice(0, Number(query.get('limit') || 1000))
     return { lines: list, next: list.at(-1)?.id ?? query.get('after') ?? '', more: false }
   }
   if (path.endsWith('/artifacts')) return ARTIFACTS
@@ -171,7 +174,7 @@ function answer(method, path, query, body) {
     return path === '/datasets' ? [data] : data
   }
   if (path.startsWith('/models')) {
-    const data = { name: 'stdlib-gpt', space: 'default', latest: 1, aliases: { champion: 1 }, versions: [{ model: 'stdlib-gpt', version: 1, digest: digest(11), size_bytes: 9.4e6, run_id: ALL[1].id, run_ref: ALL[1].ref, aliases: ['champion'], created_us: NOW() - 30 * MIN, created_by: 'admin', provenance: { seed: 17, tree: digest(5), metrics: { 'eval/loss': 2.21 } } }] }
+    const data = { name: 'stdlib-gpt', space: 'default', latest: 1, aliases: { champion: 1 }, versions: [{ model: 'stdlib-gpt', version: 1, digest: digest(11), size_bytes: 9.4e6, run_id: ALL[1].id, run_ref: ALL[1].ref, aliases: ['champion'], created_us: NOW() - 30 * MIN, created_by: 'admin', provenance: { run: ALL[1].id, attempt: 1, seed: 17, tree: digest(5), params: {}, recipe: 'pretrain', data: { corpus: { dataset: 'stdlib', version: 3, digest: digest(3) } }, from: null, checkpoint: [{ stage: 'train', name: 'step-2000', step: 2000, digest: digest(7) }], metrics: { 'eval/loss': 2.21 } } }] }
     return path === '/models' ? [data] : data
   }
   if (path === '/tokens') return [{ id: 'tok_1', label: 'laptop', created_us: NOW() - 900 * MIN, last_used_us: NOW() - MIN, expires_us: NOW() + 90 * 1440 * MIN }]

@@ -28,16 +28,11 @@ def add(
     live = output.Live(every_s=2.0)
     with client() as api:
         version = api.data.add(
-            name, path, message=message, space=space, on_progress=lambda done, total: sending(live, done, total)
+            name, path, message=message, space=space, on_progress=lambda done, total: output.sending(live, done, total)
         )
     live.clear()
     if not output.emit_json(version):
         output.line(version_text(version))
-
-
-def sending(live: output.Live, done: int, total: int) -> None:
-    if total:
-        live.show(say("cli.sending", done=format_size(done), total=format_size(total)))
 
 
 def version_text(version: "DatasetVersionView") -> str:
@@ -94,7 +89,7 @@ def pull(ref: Ref, to: Target = None) -> None:
     live = output.Live(every_s=2.0)
     with client() as api:
         target = to or Path(ref.rpartition("/")[2].partition("@")[0])
-        version = api.data.pull(ref, target, on_progress=lambda done, total: sending(live, done, total))
+        version = api.data.pull(ref, target, on_progress=lambda done, total: output.sending(live, done, total))
     live.clear()
     if not output.emit_json(version):
         output.line(

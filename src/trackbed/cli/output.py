@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from trackbed.base.units import format_duration
+from trackbed.base.units import format_duration, format_size
 from trackbed.cli import context
 
 _NUMBER = re.compile(r"-|[-+]?[\d.,]+(e[-+]?\d+)?( ?(B|KiB|MiB|GiB|TiB|ms|s))?|nan|-?inf|\d+/\d+.*")
+SAID_BYTES = 2**20
 _COLOR = re.compile(r"\x1b\[[0-9;]*m")
 _COLORS = {
     "finished": "32",
@@ -121,6 +122,12 @@ def wide(text: str) -> int:
     return sum(
         2 if unicodedata.east_asian_width(char) in "WF" else 0 if unicodedata.combining(char) else 1 for char in text
     )
+
+
+def sending(live: "Live", done: int, total: int, *, indent: str = "") -> None:
+    """Show how much is on its way; what is there at once needs no word."""
+    if total >= SAID_BYTES:
+        live.show(indent + context.say("cli.sending", done=format_size(done), total=format_size(total)))
 
 
 class Live:

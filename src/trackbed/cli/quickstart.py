@@ -118,15 +118,10 @@ def add_stdlib(api: "Client") -> "DatasetVersionView":
     message = f"CPython {sys.version.split()[0]}"
     found = scan(root, keep=keep)
     version = api.data.commit(
-        DATASET, found, message=message, on_progress=lambda done, total: _sending(live, done, total)
+        DATASET, found, message=message, on_progress=lambda done, total: output.sending(live, done, total, indent="  ")
     )
     live.clear()
     return version
-
-
-def _sending(live: output.Live, done: int, total: int) -> None:
-    if total:
-        live.show("  " + say("cli.sending", done=format_size(done), total=format_size(total)))
 
 
 def _stdlib() -> Path:

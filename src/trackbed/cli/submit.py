@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from trackbed.base.units import format_size
 from trackbed.cli import output
 from trackbed.cli.context import LONG_S, client, current, say
 from trackbed.cli.follow import follow_run
@@ -30,18 +29,13 @@ def submit(
     live = output.Live(every_s=2.0)
     with client(patience_s=LONG_S if follow else 10.0) as api:
         prepared = prepare(file, sets or [], allow=allow or [])
-        reply = api.send(prepared, dry_run=dry_run, on_progress=lambda done, total: _sending(live, done, total))
+        reply = api.send(prepared, dry_run=dry_run, on_progress=lambda done, total: output.sending(live, done, total))
         live.clear()
         if output.emit_json(reply) and not follow:
             return 0
         if not current().json:
             _say(reply, dry_run=dry_run)
         return follow_run(api, reply.run_id) if follow and not dry_run else 0
-
-
-def _sending(live: output.Live, done: int, total: int) -> None:
-    if total:
-        live.show(say("cli.sending", done=format_size(done), total=format_size(total)))
 
 
 def _say(reply: "SubmitReply", *, dry_run: bool) -> None:

@@ -7,7 +7,7 @@ import typer
 from trackbed.base.errors import BadInput, TrackbedError
 from trackbed.base.units import parse_duration
 from trackbed.cli import output
-from trackbed.cli.context import LONG_S, client, say
+from trackbed.cli.context import LONG_S, client, current, say
 from trackbed.cli.options import Message
 
 if TYPE_CHECKING:
@@ -49,6 +49,13 @@ def release(runs: Runs, message: Message = "") -> int:
     return _do("release", runs, message=message)
 
 
+def told(run: str, error: TrackbedError) -> str:
+    """Return the sentence of an error, led by the run that it is about unless it names it."""
+    text = error.text(current().lang)
+    named = str(error.params.get("ref", ""))
+    return text if named and named in text else f"{run}: {text}"
+
+
 def _do(verb: "Verb", runs: list[str], *, grace: str = "", message: str = "", until: set[str] | None = None) -> int:
     """Ask for each run; say every error, and return the status of the worst."""
     try:
@@ -67,7 +74,7 @@ def _do(verb: "Verb", runs: list[str], *, grace: str = "", message: str = "", un
             except TrackbedError as error:
                 if len(runs) == 1:
                     raise
-                output.note(f"{run}: {error.text()}")
+                output.note(told(run, error))
                 worst = error
     if not output.emit_json(done):
         for view in done:

@@ -1,5 +1,6 @@
 """One server over HTTP: records in and out, problems as our errors, patience with what is safe to repeat."""
 
+import re
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ Query = Mapping[str, str | int | float | bool | None]
 
 PATIENCE_S = 10.0  # how long a call that may be repeated is tried again
 _BUSY = frozenset({429, 502, 503, 504})
+_ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -79,7 +81,7 @@ class Connection:
 
         Raises:
             TrackbedError: what the server said, by its family and code.
-            Unavailable: `server_unreachable`, once patience is over.
+            Unavailable: `server_unreachable` or `server_not_listening`, once patience is over.
         """
         headers: dict[str, str] = {}
         if content is not None:
@@ -138,7 +140,17 @@ class Connection:
             pause = min(2 * pause, 2.0)
 
     def _unreachable(self, error: Exception) -> Unavailable:
-        return Unavailable("server_unreachable", url=self.url, what=str(error) or type(error).__name__)
+        what = _ERRNO.sub("", str(error)) or type(error).__name__
+        return Unavailable("server_not_listening" if _refused(error) else "server_unreachable", url=self.url, what=what)
+
+
+def _refused(error: BaseException | None) -> bool:
+    """Whether an error comes from nobody listening: the cause lies below the layers of the HTTP client."""
+    while error is not None:
+        if isinstance(error, ConnectionRefusedError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def encode(body: Any) -> bytes | None:

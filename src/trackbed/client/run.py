@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -98,7 +99,7 @@ def _begin(project: str, name: str, tags: Sequence[str], params: Mapping[str, An
     login = None if offline else find()
     if writer is not None and folder is not None:
         if login is None:
-            say("offline_no_server", folder=folder.path)
+            run.tell("run_kept" if offline else "offline_no_server", folder=folder.path)
         else:
             run.attach(_start_sender(folder, login), login.url)
     return run
@@ -142,6 +143,7 @@ class Run:
         self._sender: subprocess.Popen[bytes] | None = None
         self._server = ""
         self._closed = False
+        self._told = threading.Lock()  # taken once where the run is has been said; no signal handler waits for it
         self.params = Params(recorder, _given_params())
         self.summary = Summary(recorder)
         self.tags = Tags(recorder)
@@ -369,6 +371,7 @@ class Run:
         if not self.in_job:
             self._recorder.document(frames.FINISH, {"status": status, "exit_code": exit_code, "reason": reason})
         self._recorder.close()
+        self._tell_at_end()
         if self in _open:
             _open.remove(self)
         with contextlib.suppress(Exception):
@@ -393,12 +396,27 @@ class Run:
         assert self._folder is not None
         known, offline = self._folder.known, self._folder.offline
         if known is not None:
-            say("run_known", ref=known.ref, url=known.url)
+            self.tell("run_known", ref=known.ref, url=known.url)
         elif offline:
-            say("offline_no_answer", server=self._server, folder=self._folder.path)
+            self.tell("offline_no_answer", server=self._server, folder=self._folder.path)
         else:
             return
         self._recorder.idle = None
+
+    def _tell_at_end(self) -> None:
+        """Say of a run that was over within the second where it went, as far as that is known by now."""
+        if self._sender is None or self._folder is None:
+            return
+        known = self._folder.known
+        if known is not None:
+            self.tell("run_known", ref=known.ref, url=known.url)
+        else:
+            self.tell("run_kept", folder=self._folder.path)
+
+    def tell(self, code: str, **params: object) -> None:
+        """Say where the run is, once; TRACKBED_QUIET=1 keeps it quiet."""
+        if self._told.acquire(blocking=False) and os.environ.get("TRACKBED_QUIET", "") in ("", "0"):
+            say(code, **params)
 
     def __enter__(self) -> "Run":
         return self

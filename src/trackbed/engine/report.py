@@ -8,7 +8,7 @@ from trackbed.base.units import format_duration
 
 @dataclass(frozen=True)
 class StepReport:
-    """One optimizer update. `loss` is the mean over all target tokens of the global batch, nats per token."""
+    """One optimizer update. `loss` is the mean over all target tokens of the global batch, nats per token; tokens are bytes."""
 
     step: int
     loss: float
@@ -36,11 +36,11 @@ class MetricDefinition:
 
 
 METRICS = (
-    MetricDefinition("loss", "min", "nats/token", True),
+    MetricDefinition("loss", "min", "nats/byte", True),
     MetricDefinition("lr", "", "", True),
     MetricDefinition("grad_norm", "", "", True),
     MetricDefinition("tokens_per_s", "max", "tokens/s", False),
-    MetricDefinition("eval/loss", "min", "nats/token", True),
+    MetricDefinition("eval/loss", "min", "nats/byte", True),
     MetricDefinition("eval/tokens", "", "tokens", True),
 )
 

@@ -1,4 +1,4 @@
-"""Pages of log lines, in the order of time, for readers from the start, readers of the end, and followers.
+"""Pages of log lines, in the order of time, for readers from the start, readers of the end and backwards from there, and followers.
 
 A cursor is a window of arrival and a place in it. A page shows the lines that had arrived when its window began, by
 (time, attempt, rank, arrival); behind its end the next window takes what has arrived since. So a follower misses no line
@@ -53,27 +53,46 @@ class _Cursor:
         return "w" + "-".join(f"{part:x}" for part in parts)
 
 
-def page(tx: ReadTx, run_id: str, wanted: Wanted, *, after: str = "") -> LogPage:
+def page(tx: ReadTx, run_id: str, wanted: Wanted, *, after: str = "", before: str = "") -> LogPage:
     """Return lines and the cursor that goes on behind them; `more` says that lines are there already.
 
-    `after` is a cursor, or the id of a line: then what follows that line in time.
+    `after` is a cursor, or the id of a line: then what follows that line in time. `before` is the id of a line, or
+    `previous` of a page: the last lines in front of it, and `more` says that there are earlier ones.
 
     Raises:
-        BadInput: `cursor_wrong`, `log_level_unknown`, `grep_wrong`, `grep_slow`.
+        BadInput: `cursor_wrong`, `log_cursors_both`, `log_level_unknown`, `grep_wrong`, `grep_slow`.
     """
+    if before:
+        if after:
+            raise BadInput("log_cursors_both")
+        return _earlier(tx, run_id, wanted, before)
     arrived = int(tx.scalar(select(func.max(line.c.pos)).where(line.c.run_id == run_id)) or 0)
     cursor = _parse(after, arrived)
     limit = max(1, min(wanted.tail or wanted.limit, MAX_PAGE))
     if wanted.tail and not after:
-        rows = list(reversed(_search(tx, _last(run_id, wanted), wanted, limit)[0]))
-        return _shown(rows, _Cursor(arrived, arrived), more=False)
+        rows, done, first = _search(tx, _last(run_id, wanted), wanted, limit)
+        return _shown(rows[::-1], _Cursor(arrived, arrived).text(), more=False, previous=_front(first, done))
     if cursor.place is None and cursor.low >= cursor.high:
         cursor = _Cursor(cursor.high, arrived)  # a window that was read to its end: what has come since
     rows, done, last = _search(tx, _next(run_id, wanted, cursor), wanted, limit)
     if not done:
-        return _shown(rows, replace(cursor, place=last), more=True)
+        return _shown(rows, replace(cursor, place=last).text(), more=True)
     following = _Cursor(cursor.high, cursor.high)
-    return _shown(rows, following, more=cursor.high < arrived)
+    return _shown(rows, following.text(), more=cursor.high < arrived)
+
+
+def _earlier(tx: ReadTx, run_id: str, wanted: Wanted, before: str) -> LogPage:
+    place = _parse(before, 0).place if before[0] == "l" else None
+    if place is None:
+        raise BadInput("cursor_wrong", cursor=before[:200])
+    limit = max(1, min(wanted.tail or wanted.limit, MAX_PAGE))
+    rows, done, first = _search(tx, _last(run_id, wanted).where(_ahead(place)), wanted, limit)
+    return _shown(rows[::-1], _id(_place(rows[0])) if rows else before, more=not done, previous=_front(first, done))
+
+
+def _front(first: Place | None, done: bool) -> str:
+    """Return the cursor of what lies in front of the first line looked at; empty at the beginning of the log."""
+    return "" if done or first is None else _id(first)
 
 
 def _search(tx: ReadTx, stmt: Select[Any], wanted: Wanted, limit: int) -> tuple[list[Row[Any]], bool, Place | None]:
@@ -167,14 +186,30 @@ def _behind(place: Place) -> ColumnElement[bool]:
     return and_(line.c.time_us >= time_us, or_(line.c.time_us > time_us, same_time))
 
 
+def _ahead(place: Place) -> ColumnElement[bool]:
+    time_us, attempt, rank, pos = place
+    same_time = and_(line.c.time_us == time_us, or_(
+        line.c.attempt < attempt,
+        and_(line.c.attempt == attempt, or_(line.c.rank < rank, and_(line.c.rank == rank, line.c.pos < pos))),
+    ))  # fmt: skip
+    return and_(line.c.time_us <= time_us, or_(line.c.time_us < time_us, same_time))
+
+
+def _id(place: Place) -> str:
+    return "l" + "-".join(f"{part:x}" for part in place)
+
+
 def _place(row: Row[Any]) -> Place:
     return (row.time_us, row.attempt, row.rank, row.pos)
 
 
-def _shown(rows: Sequence[Row[Any]], cursor: _Cursor, *, more: bool) -> LogPage:
+def _shown(rows: Sequence[Row[Any]], cursor: str, *, more: bool, previous: str = "") -> LogPage:
     gone = overwritten(((row.attempt, row.rank, row.stream), row.data) for row in rows)
     return LogPage(
-        lines=[_line(row) for row, over in zip(rows, gone, strict=True) if not over], next=cursor.text(), more=more
+        lines=[_line(row) for row, over in zip(rows, gone, strict=True) if not over],
+        next=cursor,
+        more=more,
+        previous=previous,
     )
 
 
@@ -182,7 +217,7 @@ def _line(row: Row[Any]) -> LogLine:
     text = text_of(row.data)
     exact = text.encode("utf-8") == row.data
     return LogLine(
-        id="l" + "-".join(f"{part:x}" for part in _place(row)), time_us=row.time_us, attempt=row.attempt, rank=row.rank,
+        id=_id(_place(row)), time_us=row.time_us, attempt=row.attempt, rank=row.rank,
         stream=row.stream, level=LEVELS[row.level], text=text,
         raw="" if exact else base64.b64encode(row.data).decode(),
     )  # fmt: skip

@@ -5,6 +5,7 @@ Whatever an attempt writes is conditioned on its epoch being the run's newest (`
 it is adopted; after that it is superseded, and only its confirmed exit is still worth something (its cards).
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,6 +57,22 @@ def of_run(tx: ReadTx, run_id: str) -> list[AttemptRow]:
 def live(tx: ReadTx) -> list[AttemptRow]:
     """Every attempt that has not ended, declared gone or not; oldest first."""
     return tx.rows(select(attempt).where(attempt.c.state.in_(_LIVE)).order_by(attempt.c.created_us, attempt.c.id))
+
+
+def spent(tx: ReadTx, run_ids: Iterable[str]) -> dict[str, float]:
+    """Return the card-seconds of running attempts up to now, by run; `run.card_seconds` counts them at their end."""
+    going = attempt.c.run_id.in_(list(run_ids)), attempt.c.state.in_(_LIVE), attempt.c.started_us > 0
+    found: dict[str, float] = {}
+    for row in tx.rows(select(attempt).where(*going)):
+        found[row.run_id] = found.get(row.run_id, 0.0) + card_seconds(row, tx.now_us)
+    return found
+
+
+def card_seconds(row: AttemptRow, now_us: int) -> float:
+    """Return what an attempt has taken: up to its end, else to when it was last believed to be there."""
+    if row.state not in _LIVE or not row.started_us:
+        return row.card_seconds
+    return row.cards * max(0, (row.lost_us or now_us) - row.started_us) / 1e6
 
 
 def superseded(tx: ReadTx) -> list[AttemptRow]:

@@ -101,7 +101,7 @@ class KeysReply(msgspec.Struct, kw_only=True, omit_defaults=True):
 class LogLine(msgspec.Struct, kw_only=True, omit_defaults=True):
     """`text` is the line decoded as UTF-8 with replacement; `raw` (base64) is there when bytes were replaced."""
 
-    id: str  # stable order key: pass the last one as `after`
+    id: str  # stable order key: pass the last one as `after`, the first one as `before`
     time_us: int
     attempt: int
     rank: int
@@ -115,3 +115,4 @@ class LogPage(msgspec.Struct, kw_only=True, omit_defaults=True):
     lines: list[LogLine]
     next: str = ""  # cursor: also returned at the end, so that a follower can go on
     more: bool = False
+    previous: str = ""  # with `tail` or `before`: pass it as `before` for earlier lines; empty at the beginning of the log

@@ -8,6 +8,8 @@ from control_world import World
 from trackbed.base.errors import BadInput, Conflict, Denied, NotFound
 from trackbed.base.ids import Digest
 from trackbed.domain.scope import Role
+from trackbed.tracking import runs
+from trackbed.tracking.runs_views import detail
 
 
 def test_a_run_is_submitted_started_trained_and_finished(world: World) -> None:
@@ -24,6 +26,8 @@ def test_a_run_is_submitted_started_trained_and_finished(world: World) -> None:
     world.renew(attempt, "running")
     assert world.state(reply.run_id) == "running"
     world.clock.advance(60)
+    shown = world.app.db.read(lambda tx: detail(tx, runs.get(tx, reply.run_id)))
+    assert shown.run.card_seconds == shown.attempts[0].card_seconds == pytest.approx(60, abs=1)
     assert world.exit(attempt, "done").state == "finished"
     row = world.run(reply.run_id)
     assert row.ended_us > row.started_us > 0

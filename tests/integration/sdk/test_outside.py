@@ -195,6 +195,28 @@ def test_without_a_server_it_says_so_once_and_sync_ships_it(server: Server, tmp_
     assert server.json("GET", f"/api/v1/runs/{known.run_id}")["run"]["state"] == "finished"
 
 
+SHORT = "import trackbed\nwith trackbed.init() as run:\n    run.log({'a': 1.0})\n"
+
+
+@pytest.mark.parametrize("pause", ["", "    import time; time.sleep(1.5)\n    run.log({'a': 2.0})\n"])
+def test_a_script_says_in_one_line_where_its_run_went(server: Server, tmp_path: Path, pause: str) -> None:
+    env = {"TRACKBED_URL": server.url, "TRACKBED_TOKEN": server.admin}
+    done = program(SHORT + pause, tmp_path, **env)
+    (line,) = done.err.splitlines()  # type: ignore[attr-defined]
+    assert f"{server.url}/runs/" in line or "`trackbed sync`" in line, line
+    assert not pause or server.url in line
+
+
+def test_a_script_without_a_server_says_one_line_too_and_a_quiet_one_none(tmp_path: Path) -> None:
+    (line,) = program(SHORT, tmp_path).err.splitlines()  # type: ignore[attr-defined]
+    assert "`trackbed sync`" in line
+    nowhere = {"TRACKBED_URL": "http://127.0.0.1:1", "TRACKBED_TOKEN": "tbp_x"}
+    (line,) = program(SHORT, tmp_path, **nowhere).err.splitlines()  # type: ignore[attr-defined]
+    assert "`trackbed sync`" in line
+    for env in ({}, nowhere):
+        assert program(SHORT, tmp_path, TRACKBED_QUIET="1", **env).err == ""  # type: ignore[attr-defined]
+
+
 def test_a_job_of_a_stranger_cannot_be_written_to(server: Server, tmp_path: Path) -> None:
     train(tmp_path, server, steps=1)
     run = ended(server)["run"]["id"]

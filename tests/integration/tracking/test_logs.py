@@ -14,8 +14,8 @@ from trackbed.tracking.logs import Wanted
 from trackbed.wire.series import LogPage
 
 
-def page(bed: Bed, run: str, after: str = "", **wanted: Any) -> LogPage:
-    return bed.db.read(lambda tx: logs.page(tx, run, Wanted(**wanted), after=after))
+def page(bed: Bed, run: str, after: str = "", before: str = "", **wanted: Any) -> LogPage:
+    return bed.db.read(lambda tx: logs.page(tx, run, Wanted(**wanted), after=after, before=before))
 
 
 def texts(reply: LogPage) -> list[str]:
@@ -102,6 +102,37 @@ def test_the_tail_is_the_end_and_a_follower_goes_on_from_there(bed: Bed) -> None
     assert texts(last) == ["97", "98", "99"]
     bed.send(run, rank.lines(Line(0, "stdout", "", b"late"), Line(200, "stdout", "", b"new")))
     assert texts(page(bed, run, last.next)) == ["late", "new"]
+
+
+def test_a_reader_of_the_end_goes_backwards_to_the_beginning_and_meets_every_line_once(bed: Bed) -> None:
+    run = bed.run()
+    for number in range(3):
+        lines = [Line(at // 4, "stdout", "ERROR" if at % 10 == 0 else "", b"%d@%d" % (number, at)) for at in range(50)]
+        bed.send(run, Rank(rank=number).lines(*lines))
+    whole = texts(page(bed, run))
+    last = page(bed, run, tail=7)
+    got, cursor = texts(last), last.previous
+    while cursor:
+        earlier = page(bed, run, before=cursor, limit=7)
+        got = texts(earlier) + got
+        assert earlier.more == bool(earlier.previous)
+        assert texts(page(bed, run, earlier.next, limit=3)) == got[len(earlier.lines) :][:3]
+        cursor = earlier.previous
+    assert got == whole
+    middle = page(bed, run, rank=1).lines[20]
+    assert texts(page(bed, run, before=middle.id, rank=1, grep="@1", limit=2)) == ["1@18", "1@19"]
+    assert page(bed, run, before=page(bed, run).lines[0].id).lines == []
+
+
+def test_a_page_has_one_place_only(bed: Bed) -> None:
+    run = bed.run()
+    bed.send(run, Rank().lines(Line(1, "stdout", "", b"a")))
+    last = page(bed, run, tail=1)
+    with pytest.raises(BadInput, match="not by both"):
+        page(bed, run, last.next, last.lines[0].id)
+    for wrong in (last.next, "x", "l1-2", "l1-2-3-zz"):
+        with pytest.raises(BadInput, match="no cursor"):
+            page(bed, run, before=wrong)
 
 
 def test_levels_ranks_and_attempts_filter(bed: Bed) -> None:

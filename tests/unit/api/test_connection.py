@@ -85,6 +85,18 @@ def test_patience_ends_with_the_address_and_a_way_out() -> None:
     assert caught.value.exit_status == 6
 
 
+def test_where_nobody_listens_the_sentence_says_so_and_no_number_of_an_error_is_shown() -> None:
+    with (
+        Connection(Login("http://127.0.0.1:1", ""), patience_s=0) as api,
+        pytest.raises(Unavailable, match=r"Nothing listens at http://127\.0\.0\.1:1\. `trackbed up`") as raised,
+    ):
+        api.get("/api/v1/me", Me)
+    assert "Errno" not in raised.value.text("zh")
+    named = connect(Script(httpx.ConnectError("[Errno -2] Name or service not known")), patience_s=0)
+    with pytest.raises(Unavailable, match=r"does not answer \(Name or service not known\)"):
+        named.get("/api/v1/me", Me)
+
+
 def test_a_change_without_a_key_is_never_sent_twice_once_it_may_have_arrived() -> None:
     script = Script(httpx.ReadError("cut"), httpx.Response(200, content=ME))
     with pytest.raises(Unavailable):

@@ -2,7 +2,8 @@
 
 import pytest
 
-from trackbed.cli import context, output
+from trackbed.base.errors import Conflict, Unavailable
+from trackbed.cli import context, output, verbs
 from trackbed.cli.follow import progress_line
 from trackbed.wire.runs import Progress, Reason, RunView
 from trackbed.wire.series import KeyInfo
@@ -26,6 +27,22 @@ def test_numbers_stand_to_the_right_and_empty_columns_are_left_out(capsys: pytes
 
 def test_colours_take_no_room() -> None:
     assert output.wide("demo#4  \x1b[36mRunning\x1b[0m  损失") == len("demo#4  Running  ") + 4
+
+
+def test_what_is_sent_at_once_needs_no_word(capsys: pytest.CaptureFixture[str]) -> None:
+    for total in (0, 12, 2**20 - 1):
+        output.sending(output.Live(every_s=0), 0, total)
+    assert capsys.readouterr().err == ""
+    output.sending(output.Live(every_s=0), 0, 2**20)
+    assert "of 1 MiB" in capsys.readouterr().err.replace("1.0", "1")
+
+
+def test_an_error_about_one_of_many_runs_names_it_once() -> None:
+    over = Conflict("run_over", ref="demo#15", state="finished", verb="stop")
+    assert verbs.told("demo#15", over) == over.text()
+    assert verbs.told("-", over) == over.text()
+    down = Unavailable("server_not_listening", url="http://127.0.0.1:1")
+    assert verbs.told("demo#15", down) == "demo#15: " + down.text()
 
 
 def test_nothing_is_cut_off(capsys: pytest.CaptureFixture[str]) -> None:

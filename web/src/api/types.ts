@@ -617,6 +617,7 @@ export interface LogPage {
   lines: LogLine[]
   next?: string
   more?: boolean
+  previous?: string
 }
 
 export interface Resources {

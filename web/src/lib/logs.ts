@@ -24,3 +24,16 @@ export function highlight(text: string, needle: string): { text: string; hit: bo
   if (at < text.length || parts.length === 0) parts.push({ text: text.slice(at), hit: false })
   return parts
 }
+
+/** Two pages of lines as one; a line that came with both (it arrived late) is taken once. */
+export function joined<T extends { id: string }>(front: T[], behind: T[]): T[] {
+  const ids = new Set(front.map((line) => line.id))
+  return [...front, ...behind.filter((line) => !ids.has(line.id))]
+}
+
+/** How many lines were put in front of those that were there; 0 where these are other lines. */
+export function putInFront(was: { id: string }[], now: { id: string }[]): number {
+  const first = was[0]?.id
+  const at = first === undefined || first === now[0]?.id ? 0 : now.findIndex((line) => line.id === first)
+  return at > 0 && now[at + was.length - 1]?.id === was.at(-1)?.id ? at : 0
+}

@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest'
 import { command, shellQuote } from './command'
-import { clean, highlight } from './logs'
+import { clean, highlight, joined, putInFront } from './logs'
 import { patchCounts, patchLines } from './patch'
 import { readRun, readRuns } from './search'
 import { verbs } from './states'
+import { told } from './told'
 
 test('a command is safe to paste whatever the name holds', () => {
   expect(command('stop', 'demo#17')).toBe("trackbed stop 'demo#17'")
@@ -37,4 +38,26 @@ test('a finished run offers nothing, an outside run is not ours to stop', () => 
   expect(verbs('finished', false)).toEqual([])
   expect(verbs('running', true)).toEqual([])
   expect(verbs('running', false)).toContain('pause')
+})
+
+test('pages of a log are joined without a line twice, and what was on top is found again', () => {
+  const lines = (...ids: string[]) => ids.map((id) => ({ id }))
+  expect(joined(lines('a', 'b'), lines('b', 'c')).map((line) => line.id)).toEqual(['a', 'b', 'c'])
+  expect(putInFront(lines('c', 'd'), lines('a', 'b', 'c', 'd'))).toBe(2)
+  expect(putInFront(lines('c', 'd'), lines('c', 'd', 'e'))).toBe(0)
+  expect(putInFront(lines('c', 'e'), lines('a', 'c', 'd', 'e'))).toBe(0)
+  expect(putInFront([], lines('a'))).toBe(0)
+})
+
+test('what is empty at any depth is not told', () => {
+  const record = {
+    params: {},
+    data: { a: { ref: '' } },
+    list: [{}, ''],
+    seed: 0,
+    ok: false,
+    metrics: { 'system/cpu': 1, loss: 2 },
+  }
+  expect(told(record).map(([name]) => name)).toEqual(['seed', 'ok', 'metrics'])
+  expect(told(record.metrics)).toEqual([['loss', 2]])
 })

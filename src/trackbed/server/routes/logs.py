@@ -19,6 +19,7 @@ async def logs(
     who: Scope,
     run: str,
     after: str = "",
+    before: str = "",
     limit: int = 1000,
     rank: int | None = None,
     level: str = "",
@@ -26,11 +27,11 @@ async def logs(
     tail: int = 0,
     attempt: int | None = None,
 ) -> LogPage:
-    """Lines in the order of time; `next` goes on behind them, at the end too. `level` is the least one shown."""
+    """Lines in the order of time; `next` goes on behind them, at the end too. `before`: those in front of a line. `level` is the least one shown."""
     wanted = Wanted(attempt=attempt, rank=rank, level=level, grep=grep, tail=max(0, tail), limit=limit)
 
     def read(tx: ReadTx) -> LogPage:
-        return log_pages.page(tx, runs.resolve(tx, who, run).id, wanted, after=after)
+        return log_pages.page(tx, runs.resolve(tx, who, run).id, wanted, after=after, before=before)
 
     return await trackbed_app.db.aread(read)
 

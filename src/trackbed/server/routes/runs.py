@@ -11,11 +11,11 @@ from trackbed.server.app import App
 from trackbed.server.flows import lineage, outside, reproduce, verbs
 from trackbed.server.flows import submit as submitting
 from trackbed.server.flows.detail import detail
-from trackbed.tracking import facts, runs
+from trackbed.tracking import facts, runs, runs_attempts
 from trackbed.tracking.metrics import last_values_of
 from trackbed.tracking.metrics_state import word
 from trackbed.tracking.runs_tables import run as run_table
-from trackbed.tracking.runs_views import run_view
+from trackbed.tracking.runs_views import run_view, view
 from trackbed.tracking.search import compile as compile_filter
 from trackbed.tracking.search import order as compile_order
 from trackbed.wire.data import LineageView
@@ -76,7 +76,11 @@ def with_columns(tx: ReadTx, rows: list[runs.RunRow], columns: list[str]) -> lis
     params = facts.params_of_runs(tx, ids, names) if names else {}
     last = last_values_of(tx, ids, keys) if keys else {}
     values = {run_id: {key: word(value) for key, value in found.items()} for run_id, found in last.items()}
-    return [run_view(row, metrics=values.get(row.id), params=params.get(row.id)) for row in rows]
+    spent = runs_attempts.spent(tx, ids)
+    return [
+        run_view(row, metrics=values.get(row.id), params=params.get(row.id), spent=spent.get(row.id, 0.0))
+        for row in rows
+    ]
 
 
 @post("/api/v1/runs", opt=WRITE)
@@ -89,7 +93,7 @@ async def submit(trackbed_app: App, who: Scope, data: SubmitRequest) -> Response
 @post("/api/v1/outside-runs", opt=WRITE)
 async def begin_outside(trackbed_app: App, who: Scope, data: OutsideRunRequest) -> RunView:
     """A run that nobody submitted: `trackbed.init()` outside of jobs."""
-    return await trackbed_app.db.awrite(lambda tx: run_view(outside.begin(tx, who, data)), actor=who.actor)
+    return await trackbed_app.db.awrite(lambda tx: view(tx, outside.begin(tx, who, data)), actor=who.actor)
 
 
 @get("/api/v1/runs/{run:str}", opt=READ_BY_JOBS)
@@ -101,7 +105,7 @@ async def show(trackbed_app: App, who: Scope, run: str) -> RunDetail:
 @patch("/api/v1/runs/{run:str}", opt=WRITE)
 async def change(trackbed_app: App, who: Scope, run: str, data: dict[str, Any]) -> RunView:
     """Change name, description or tags, if nobody did so since."""
-    return await trackbed_app.db.awrite(lambda tx: run_view(runs.patch(tx, who, run, data)), actor=who.actor)
+    return await trackbed_app.db.awrite(lambda tx: view(tx, runs.patch(tx, who, run, data)), actor=who.actor)
 
 
 def _verb(verb: str) -> Any:
@@ -112,7 +116,7 @@ def _verb(verb: str) -> Any:
         request = data or VerbRequest()
 
         def work(tx: Tx) -> RunView:
-            return run_view(verbs.act(trackbed_app, tx, who, run, verb, request))
+            return view(tx, verbs.act(trackbed_app, tx, who, run, verb, request))
 
         return await trackbed_app.db.awrite(work, actor=who.actor)
 

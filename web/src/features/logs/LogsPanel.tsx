@@ -5,6 +5,7 @@ import { ArrowDown } from 'lucide-react'
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import type { RunDetail } from '@/api/types'
+import { putInFront } from '@/lib/logs'
 import type { RunSearch } from '@/lib/search'
 import { isLive } from '@/lib/states'
 import { Empty, ErrorNote, errorText, Waiting } from '@/ui/Blocks'
@@ -72,7 +73,14 @@ export function LogsPanel({ detail, search, go }: Props) {
             {t('logs_load_earlier')}
           </Button>
           {found && (
-            <Button variant="subtle" size="compact-xs" onClick={logs.toEnd}>
+            <Button
+              variant="subtle"
+              size="compact-xs"
+              onClick={() => {
+                setFound('')
+                logs.toEnd()
+              }}
+            >
               {t('logs_to_end')}
             </Button>
           )}
@@ -85,7 +93,15 @@ export function LogsPanel({ detail, search, go }: Props) {
           <Nothing filtered={Boolean(filter.grep || filter.level || filter.rank)} />
         )
       ) : (
-        <Lines lines={logs.lines} grep={filter.grep} ranks={ranks > 1} wrap={wrap} found={found} />
+        <Lines
+          key={found ? 'place' : 'end'}
+          lines={logs.lines}
+          grep={filter.grep}
+          ranks={ranks > 1}
+          wrap={wrap}
+          found={found}
+          onEnd={logs.later}
+        />
       )}
     </div>
   )
@@ -102,10 +118,11 @@ interface LinesProps {
   ranks: boolean
   wrap: boolean
   found: string
+  onEnd: () => void
 }
 
 /** Follows only while the end is in sight: who reads further up stays there and sees how many lines came. */
-function Lines({ lines, grep, ranks, wrap, found }: LinesProps) {
+function Lines({ lines, grep, ranks, wrap, found, onEnd }: LinesProps) {
   const { t } = useTranslation()
   const box = useRef<HTMLDivElement>(null)
   const atEnd = useRef(true)
@@ -119,6 +136,14 @@ function Lines({ lines, grep, ranks, wrap, found }: LinesProps) {
   })
   const count = lines.length
   const first = lines[0]?.id
+  const shown = useRef(lines)
+  useLayoutEffect(() => {
+    const at = putInFront(shown.current, lines)
+    shown.current = lines
+    if (at === 0) return
+    atEnd.current = false // what was on top stays in sight
+    rows.scrollToIndex(at, { align: 'start' })
+  }, [lines, rows])
   useLayoutEffect(() => {
     if (!atEnd.current || count === 0) return
     rows.scrollToIndex(count - 1, { align: 'end' })
@@ -135,7 +160,9 @@ function Lines({ lines, grep, ranks, wrap, found }: LinesProps) {
   const scrolled = () => {
     const { scrollTop, scrollHeight, clientHeight } = box.current!
     atEnd.current = scrollHeight - scrollTop - clientHeight < 30
-    if (atEnd.current && seen !== count) setSeen(count)
+    if (!atEnd.current) return
+    if (seen !== count) setSeen(count)
+    onEnd()
   }
   const toEnd = () => {
     atEnd.current = true

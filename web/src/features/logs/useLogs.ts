@@ -1,9 +1,10 @@
-/** The lines of a run as far as they are loaded: the end first, earlier ones on request, new ones as they come. */
+/** The lines of a run as far as they are loaded: the end or a place first, what lies around it on request, new ones as they come. */
 
 import { useCallback, useEffect, useRef, useState } from 'react'
 import { get, seg } from '@/api/client'
 import { useChange } from '@/api/news'
 import type { LogLine, LogPage } from '@/api/types'
+import { joined } from '@/lib/logs'
 
 export interface LogFilter {
   level: string
@@ -19,6 +20,8 @@ export interface Logs {
   loading: boolean
   error: unknown
   earlier: () => void
+  /** Loads what follows the last line, where that is on the record and not loaded. */
+  later: () => void
   /** Loads from the first line that is an error; gives its id, or '' when there is none. */
   firstError: () => Promise<string>
   toEnd: () => void
@@ -26,6 +29,7 @@ export interface Logs {
 
 const FIRST = 2000
 const PAGE = 2000
+const AROUND = 200 // lines in front of an error that was jumped to
 const POLL_MS = 2000
 
 export function useLogs(run: string, filter: LogFilter, live: boolean): Logs {
@@ -33,8 +37,9 @@ export function useLogs(run: string, filter: LogFilter, live: boolean): Logs {
   const [complete, setComplete] = useState(false)
   const [loading, setLoading] = useState(true)
   const [error, setError] = useState<unknown>(null)
-  const tail = useRef(FIRST)
   const next = useRef('')
+  const previous = useRef('')
+  const rest = useRef(false) // lines behind the last one are on the record and not asked for
   const turn = useRef(0)
   const busy = useRef(false)
   const { level, rank, grep, attempt } = filter
@@ -49,11 +54,13 @@ export function useLogs(run: string, filter: LogFilter, live: boolean): Logs {
     const mine = ++turn.current
     setLoading(true)
     try {
-      const found = await page({ tail: tail.current })
+      const found = await page({ tail: FIRST })
       if (mine !== turn.current) return
       next.current = found.next ?? ''
+      previous.current = found.previous ?? ''
+      rest.current = false
       setLines(found.lines)
-      setComplete(found.lines.length < tail.current)
+      setComplete(!found.previous)
       setError(null)
     } catch (failure) {
       if (mine === turn.current) setError(failure)
@@ -62,29 +69,44 @@ export function useLogs(run: string, filter: LogFilter, live: boolean): Logs {
     }
   }, [page])
 
-  useEffect(() => {
-    tail.current = FIRST
-    void loadTail()
-  }, [loadTail])
+  useEffect(() => void loadTail(), [loadTail])
+
+  const follow = useCallback(
+    async (mine: number) => {
+      const found = await page({ after: next.current, limit: PAGE })
+      if (mine !== turn.current) return false
+      next.current = found.next || next.current
+      rest.current = Boolean(found.more)
+      if (found.lines.length) setLines((was) => joined(was, found.lines))
+      return rest.current && found.lines.length > 0
+    },
+    [page],
+  )
 
   const poll = useCallback(async () => {
-    if (busy.current || !next.current) return
+    if (busy.current || rest.current || !next.current) return
     busy.current = true
     const mine = turn.current
     try {
-      for (let more = true; more && mine === turn.current; ) {
-        const found = await page({ after: next.current, limit: PAGE })
-        if (mine !== turn.current) return
-        next.current = found.next || next.current
-        if (found.lines.length) setLines((was) => [...was, ...found.lines])
-        more = Boolean(found.more) && found.lines.length > 0
-      }
+      while (await follow(mine));
     } catch {
       // the next round asks again
     } finally {
       busy.current = false
     }
-  }, [page])
+  }, [follow])
+
+  const later = useCallback(async () => {
+    if (busy.current || !rest.current) return
+    busy.current = true
+    try {
+      await follow(turn.current)
+    } catch (failure) {
+      setError(failure)
+    } finally {
+      busy.current = false
+    }
+  }, [follow])
 
   useEffect(() => {
     if (!live) return
@@ -93,10 +115,23 @@ export function useLogs(run: string, filter: LogFilter, live: boolean): Logs {
   }, [live, poll])
   useChange(useCallback((change) => change.topic === `run:${run}` && Boolean(change.lines) && void poll(), [run, poll]))
 
-  const earlier = useCallback(() => {
-    tail.current = Math.min(tail.current * 4, 1_000_000)
-    void loadTail()
-  }, [loadTail])
+  const earlier = useCallback(async () => {
+    if (!previous.current) return
+    const mine = turn.current
+    setLoading(true)
+    try {
+      const found = await page({ before: previous.current, limit: PAGE })
+      if (mine !== turn.current) return
+      previous.current = found.previous ?? ''
+      setLines((was) => joined(found.lines, was))
+      setComplete(!found.previous)
+      setError(null)
+    } catch (failure) {
+      if (mine === turn.current) setError(failure)
+    } finally {
+      if (mine === turn.current) setLoading(false)
+    }
+  }, [page])
 
   const firstError = useCallback(async () => {
     const held = complete ? lines.find((line) => line.level === 'error') : undefined
@@ -105,20 +140,30 @@ export function useLogs(run: string, filter: LogFilter, live: boolean): Logs {
     const line = found.lines[0]
     if (!line) return ''
     if (lines.some((one) => one.id === line.id)) return line.id
-    const rest = await page({ after: line.id, limit: PAGE })
+    const [front, behind] = await Promise.all([
+      page({ before: line.id, limit: AROUND }),
+      page({ after: line.id, limit: PAGE }),
+    ])
     turn.current += 1
-    next.current = rest.next ?? ''
-    setLines([line, ...rest.lines.filter((one) => one.id !== line.id)])
-    setComplete(false)
+    setLoading(false)
+    next.current = behind.next ?? ''
+    previous.current = front.previous ?? ''
+    rest.current = Boolean(behind.more)
+    setLines(joined([...front.lines, line], behind.lines))
+    setComplete(!front.previous)
     return line.id
   }, [complete, lines, run, rank, attempt, page])
 
-  const toEnd = useCallback(() => {
-    tail.current = FIRST
-    void loadTail()
-  }, [loadTail])
-
-  return { lines, complete, loading, error, earlier, firstError, toEnd }
+  return {
+    lines,
+    complete,
+    loading,
+    error,
+    earlier: () => void earlier(),
+    later: () => void later(),
+    firstError,
+    toEnd: () => void loadTail(),
+  }
 }
 
 /** All lines of the record as one text, page by page. */

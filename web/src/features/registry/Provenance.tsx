@@ -1,9 +1,40 @@
 import { Link } from '@tanstack/react-router'
 import { useTranslation } from 'react-i18next'
 import type { ModelVersionView } from '@/api/types'
-import { measure, plain } from '@/lib/format'
+import type { Key } from '@/i18n'
+import { measure, plain, size } from '@/lib/format'
+import { told } from '@/lib/told'
 import { Facts, Panel } from '@/ui/Blocks'
 import { Digest } from '@/ui/Small'
+
+/** The record's own names; those below params, metrics and data were given by people and stay as they are. */
+const NAMES: Record<string, Key> = {
+  run: 'col_run',
+  attempt: 'attempt',
+  tree: 'tree',
+  environment: 'environment',
+  seed: 'seed',
+  params: 'tab_params',
+  recipe: 'recipe',
+  data: 'data',
+  from: 'started_from',
+  checkpoint: 'checkpoint',
+  metrics: 'tab_metrics',
+  stage: 'stage',
+  name: 'name',
+  step: 'step',
+  digest: 'digest',
+  ref: 'reference',
+  dataset: 'dataset',
+  version: 'version',
+  kind: 'kind',
+  state: 'col_state',
+  run_id: 'col_run',
+  files: 'files',
+  size_bytes: 'size',
+}
+/** How deep the names inside are those that people gave. */
+const GIVEN: Record<string, number> = { params: 99, metrics: 99, data: 1 }
 
 /** What a version was made of, as it stood when it was registered. */
 export function Provenance({ version }: { version: ModelVersionView }) {
@@ -14,13 +45,13 @@ export function Provenance({ version }: { version: ModelVersionView }) {
     <Panel title={t('provenance_of', { ref: `${version.model}@${version.version}` })}>
       <Facts
         rows={rows.map(([name, value]) => [
-          name.replaceAll('_', ' '),
+          <Name key={`n-${name}`} name={name} />,
           name === 'run' && version.run_id ? (
             <Link key={name} to="/runs/$run" params={{ run: version.run_id }}>
               {version.run_ref || version.run_id}
             </Link>
           ) : (
-            <Value key={name} name={name} value={value} />
+            <Value key={name} name={name} value={value} given={GIVEN[name] ?? 0} />
           ),
         ])}
       />
@@ -28,17 +59,22 @@ export function Provenance({ version }: { version: ModelVersionView }) {
   )
 }
 
-/** What says something: empty values and the machine's own metrics are left out. */
-function told(record: Record<string, unknown>): [string, unknown][] {
-  return Object.entries(record).filter(
-    ([name, value]) =>
-      value !== null && value !== '' && !(Array.isArray(value) && value.length === 0) && !/^system\//.test(name),
-  )
+function Name({ name }: { name: string }) {
+  const { t } = useTranslation()
+  const key = NAMES[name]
+  return <>{key ? t(key) : name.replaceAll('_', ' ')}</>
 }
 
-function Value({ name, value }: { name: string; value: unknown }) {
+interface ValueProps {
+  name: string
+  value: unknown
+  given?: number
+}
+
+function Value({ name, value, given = 0 }: ValueProps) {
   if (typeof value === 'string' && value.startsWith('b3:')) return <Digest value={value} />
-  if (typeof value === 'number') return <span className="num">{measure(name, value, 8)}</span>
+  if (typeof value === 'number')
+    return <span className="num">{name === 'size_bytes' ? size(value) : measure(name, value, 8)}</span>
   if (Array.isArray(value))
     // biome-ignore lint/suspicious/noArrayIndexKey: a record does not move
     return value.map((one, i) => <Value key={i} name={name} value={one} />)
@@ -46,8 +82,8 @@ function Value({ name, value }: { name: string; value: unknown }) {
     return (
       <Facts
         rows={told(value as Record<string, unknown>).map(([inner, of]) => [
-          inner.replaceAll('_', ' '),
-          <Value key={inner} name={inner} value={of} />,
+          given > 0 ? inner : <Name key={`n-${inner}`} name={inner} />,
+          <Value key={inner} name={inner} value={of} given={given - 1} />,
         ])}
       />
     )

@@ -23,7 +23,7 @@ export function Account() {
       <Facts
         rows={[
           [t('name'), data?.name],
-          [t('role_installation'), data?.admin && t('admin')],
+          [t('role'), data?.admin && t('admin')],
           ...Object.entries(data?.roles ?? {}).map(
             ([space, role]) => [`${t('space')} ${space}`, word('role', role)] as [string, string],
           ),
