@@ -49,13 +49,14 @@ def page() -> str:
                 if inner.fields
                 for text in (f"### `{field.name}.{inner.name}`\n", _table(inner.fields))
             ]
-    parts += ["## One of `stages`\n", _table(fields.STAGE), _TAIL]
+    parts += ["## One of `stages`\n", _table(fields.STAGE), "### `uses`\n", _table(fields.USES), _TAIL]
     return "\n".join(parts)
 
 
 _TAIL = """\
-Stages run one after another, in an order that fits their `needs`; an input `stage.product` must come from a stage that is needed, directly
-or through others. A stage that is done is not run again when a later one is retried.
+Stages run one after another, in an order that fits their `needs` (first those that stand first in the file); an input `stage.product`
+must come from a stage that is needed, directly or through others. A stage that is done is not run again when a later one is retried, and
+one that was run before with all the same is taken from there: [stages](../explanation/stages.md).
 
 Environment variables that you may not set, because the supervisor does: `RANK`, `LOCAL_RANK`, `WORLD_SIZE`, `LOCAL_WORLD_SIZE`,
 `NODE_RANK`, `NNODES`, `MASTER_ADDR`, `MASTER_PORT`, and everything that starts with `TRACKBED_`, `PET_` or `MLFLOW_`.

@@ -16,7 +16,7 @@ Shaped = tuple[dict[str, Any], list[Finding]]
 
 _AS_THEY_ARE = (
     "project", "space", "name", "description", "tags", "seed", "determinism", "params", "priority", "env", "run",
-    "recipe", "launcher", "fencing", "retries", "register",
+    "recipe", "launcher", "fencing", "retries", "register", "cache", "matrix",
 )  # fmt: skip
 
 

@@ -351,12 +351,21 @@ export interface SubmitRequest {
   reproduces?: string
 }
 
+export interface SubmittedRun {
+  run_id?: string
+  ref?: string
+  url?: string
+  values?: Record<string, unknown>
+}
+
 export interface SubmitReply {
   run_id?: string
   ref?: string
   url?: string
   spec: Spec
   warnings?: Reason[]
+  runs?: SubmittedRun[]
+  group?: string
 }
 
 export interface AttemptView {
@@ -383,6 +392,11 @@ export interface StageView {
   state?: 'done' | 'failed' | 'running' | 'waiting'
   products?: Record<string, string>
   attempt?: number
+  needs?: string[]
+  cache?: '' | 'hit' | 'miss' | 'off'
+  reason?: Reason | null
+  key?: string
+  from_run?: string
 }
 
 export interface Progress {
@@ -676,6 +690,13 @@ export interface RegisterRule {
   path?: string
 }
 
+export interface Uses {
+  files?: string[] | null
+  data?: string[] | null
+  params?: string[] | null
+  tree?: string
+}
+
 export interface Stage {
   name: string
   run?: string
@@ -687,6 +708,7 @@ export interface Stage {
   params?: Record<string, unknown>
   resources?: Resources | null
   launcher?: 'none' | 'process_per_node' | 'rank_per_card' | null
+  uses?: Uses | null
 }
 
 export interface Spec {
@@ -718,4 +740,6 @@ export interface Spec {
   orphan_limit_s?: number
   retries?: Record<string, number>
   register?: RegisterRule | null
+  cache?: boolean
+  matrix?: Record<string, unknown[]>
 }
