@@ -1,12 +1,13 @@
 """`trackbed submit FILE`: check, capture, push, submit; with `--follow` stay until the end."""
 
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from trackbed.cli import output
-from trackbed.cli.context import LONG_S, client, current, say
+from trackbed.cli.context import LONG_S, client, current, say, word
 from trackbed.cli.follow import follow_run
 
 if TYPE_CHECKING:
@@ -50,8 +51,17 @@ def _say(reply: "SubmitReply", *, dry_run: bool) -> None:
         pins = [f"{name}: {pin.dataset}@{pin.version} {pin.digest[:15]}" for name, pin in reply.spec.data.items()]
         for pin in pins:
             output.line(f"  {pin}")
+        if reply.spec.template:
+            output.line(f"  {say('cli.word.template')}: {reply.spec.template}")
         for one in reply.runs:
             output.line(f"  {_values(one)}")
+        if reply.resolved:
+            output.line()
+            head = [say(f"cli.word.{name}") for name in ("field", "value", "origin")]
+            output.table(
+                head,
+                [[one.field, _text(one.value), word(f"origin.{one.origin}", one.origin)] for one in reply.resolved],
+            )
         return
     if reply.runs:
         output.line(say("cli.submitted_many", count=len(reply.runs), group=reply.group))
@@ -59,6 +69,11 @@ def _say(reply: "SubmitReply", *, dry_run: bool) -> None:
             output.line(f"  {one.ref}  {_values(one)}")
         return
     output.line(say("cli.submitted", ref=reply.ref, url=reply.url))
+
+
+def _text(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text.strip().replace("\n", " ⏎ ")
 
 
 def _values(one: "SubmittedRun") -> str:

@@ -59,6 +59,16 @@ class SubmitRequest(msgspec.Struct, kw_only=True, omit_defaults=True):
     environment: EnvironmentRecord | None = None
     dry_run: bool = False
     reproduces: str = ""  # run id
+    values: dict[str, Any] = {}  # what file and --set say, in the form of the file; a template is resolved from it
+    set_fields: list[str] = []  # names of those that came by --set
+
+
+class ResolvedValue(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One value of a resolved spec and where it came from."""
+
+    field: str
+    value: Any = None
+    origin: Literal["template", "file", "set", "default"] = "file"
 
 
 class SubmittedRun(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -80,6 +90,7 @@ class SubmitReply(msgspec.Struct, kw_only=True, omit_defaults=True):
     warnings: list[Reason] = []
     runs: list[SubmittedRun] = []
     group: str = ""
+    resolved: list[ResolvedValue] = []  # answer to a dry run
 
 
 class AttemptView(msgspec.Struct, kw_only=True, omit_defaults=True):

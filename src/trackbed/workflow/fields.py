@@ -128,7 +128,7 @@ TOP = (
     Field("name", "Name of the run; `project/name` is the newest of that name.", _text("name"), "my-train", "none"),
     Field("description", "Why this run is made.", {"type": "string"}, "why I run this", "none"),
     Field("tags", "Words to find it by.", _list(_text("tag")), "[baseline]", "none"),
-    Field("template", "Template to start from.", _text(), "pretrain@2", built=False),
+    Field("template", "Template to start from: its values are covered by this file's, its rules hold.", _text("template-ref"), "pretrain@2", "none"),
     Field("data", "Named inputs, pinned by digest at submit; found as TRACKBED_DATA_<NAME>.", _named("input-name", _text("dataset-ref")), "{corpus: stdlib@latest}", "none"),
     Field("from", "Model or checkpoint to start from; found as TRACKBED_FROM.", {}, "{model: demo-gpt@1}", "none", fields=(
         Field("model", "Model version.", _text("model-ref"), "demo-gpt@1"),

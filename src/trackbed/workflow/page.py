@@ -16,6 +16,8 @@ YAML 1.2 (`3e-4` is a number, `yes` is text). The JSON Schema for your editor: [
 `# yaml-language-server: $schema=…/spec.schema.json` into the first line of a file to use it. This page is made from the same table as
 the checks (`python -m trackbed.workflow.page`).
 
+A file may start from a [template](templates.md) (`template: pretrain@2`): its values lie below those of the file, its rules hold.
+
 Exactly one of `run`, `recipe`, `stages`. A file is read first, then each `--set a.b=value` in order (the value is YAML; the later word
 holds; `--set resources.cards=2` takes `cards_per_node` and `nodes` of the file away). Every fault is told at once, each with its line and
 the way out, and nothing is submitted. A field marked *not yet* is refused with the code `not_yet`, never ignored.

@@ -108,7 +108,7 @@ WRONG = {
 }  # fmt: skip
 
 NOT_YET = {
-    "template": "template: pretrain@2\n", "window": "window: {off_peak: true}\n", "secrets": "secrets: [TOKEN]\n",
+    "window": "window: {off_peak: true}\n", "secrets": "secrets: [TOKEN]\n",
     "needs": "needs: [demo#16]\n", "notify": "notify: [owner]\n", "price_limit": "price_limit: 200\n",
     "on_rank_loss": "on_rank_loss: restart\n", "environment": "environment: uv.lock\n",
     "code": "code: [a, b]\n", "resources.shm": "resources: {shm: 1 GiB}\n", "resources.ram_per_card": "resources: {ram_per_card: 1 GiB}\n",

@@ -349,6 +349,14 @@ export interface SubmitRequest {
   environment?: EnvironmentRecord | null
   dry_run?: boolean
   reproduces?: string
+  values?: Record<string, unknown>
+  set_fields?: string[]
+}
+
+export interface ResolvedValue {
+  field: string
+  value?: unknown
+  origin?: 'default' | 'file' | 'set' | 'template'
 }
 
 export interface SubmittedRun {
@@ -366,6 +374,7 @@ export interface SubmitReply {
   warnings?: Reason[]
   runs?: SubmittedRun[]
   group?: string
+  resolved?: ResolvedValue[]
 }
 
 export interface AttemptView {

@@ -23,6 +23,7 @@ from trackbed.server.app import App
 from trackbed.server.flows import when
 from trackbed.server.flows.facts import node_of
 from trackbed.server.flows.prepare import prepare
+from trackbed.server.flows.template import template_of, with_template
 from trackbed.server.flows.trees import may_use
 from trackbed.sources.service import environment_faults, save_environment
 from trackbed.tracking import runs, runs_attempts
@@ -49,7 +50,10 @@ async def submit(app: App, scope: Scope, request: SubmitRequest) -> SubmitReply:
         NotFound, Denied: the space or the right to write in it is missing.
         BadInput: `spec_wrong` with every fault.
     """
-    outer = await asyncio.to_thread(_outer_faults, app, request)
+    named = await app.db.aread(lambda tx: template_of(tx, scope, request))
+    asked = await asyncio.to_thread(with_template, request, named)  # nothing long in a transaction
+    request = asked.request
+    outer = [*asked.faults, *await asyncio.to_thread(_outer_faults, app, request, judged=asked.judged)]
     missing = any(fault.code == "run_tree_missing" for fault in outer)
     request, unknown = await asyncio.to_thread(_with_used_files, app, request, missing=missing)
     outer += unknown
@@ -58,7 +62,10 @@ async def submit(app: App, scope: Scope, request: SubmitRequest) -> SubmitReply:
         if found.faults:
             raise wrong(found.faults)
         planned = [SubmittedRun(values=values) for values in combinations(found.spec)] if found.spec.matrix else []
-        return SubmitReply(spec=found.spec, warnings=found.warnings, runs=planned)
+        return SubmitReply(spec=found.spec, warnings=found.warnings, runs=planned, resolved=asked.resolved)
+    if asked.judged:  # everything else that is wrong is told with it
+        found = await app.db.aread(lambda tx: resolve(tx, scope, request, outer))
+        raise wrong(found.faults)
     ids = [new_id("run") for _ in range(min(count(request.spec), MOST))]
     reply = await app.db.awrite(lambda tx: _submit(app, tx, scope, request, outer, ids), actor=scope.actor)
     return reply
@@ -115,9 +122,9 @@ def _make(
     return prepare(app, tx, row)
 
 
-def _outer_faults(app: App, request: SubmitRequest) -> list[Fault]:
-    """What the spec alone, the store and the engine say; looked at outside of the transaction."""
-    faults = check(request.spec)
+def _outer_faults(app: App, request: SubmitRequest, *, judged: bool) -> list[Fault]:
+    """What the spec alone (unless it was judged with its template), the store and the engine say; outside of the transaction."""
+    faults = [] if judged else check(request.spec)
     tree = request.tree
     if tree is not None and tree.digest and not app.store.has_tree(Digest(tree.digest)):
         faults.append(tree_missing(tree.digest))
