@@ -28,7 +28,9 @@ def test_a_template_from_the_terminal(inst: Installation, tmp_path: Path) -> Non
     stale = inst.cli("template", "add", str(file), "--expected", "1", check=False)
     assert stale.returncode == 4 and "count@1 count@2" in stale.stderr
     assert "spec.params.n" in inst.cli("template", "diff", "count@1", "count@2").stdout
-    assert "count@2" in inst.cli("template", "list").stdout and "required" in inst.cli("template", "show", "count").stdout
+    assert (
+        "count@2" in inst.cli("template", "list").stdout and "required" in inst.cli("template", "show", "count").stdout
+    )
 
     spec = folder / "mine.yaml"
     spec.write_text("template: count@1\nparams:\n  n: 500\nrun: rm -rf .\n")

@@ -22,7 +22,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "login": "login:login", "logout": "login:logout", "whoami": "login:whoami", "completion": "completion:completion",
     },
     "runs": {
-        "submit": "submit:submit", "runs": "runs:runs", "show": "show:show", "wait": "wait:wait", "logs": "logs:logs",
+        "init": "init:init", "submit": "submit:submit", "runs": "runs:runs", "show": "show:show", "wait": "wait:wait", "logs": "logs:logs",
         "stop": "verbs:stop", "pause": "verbs:pause", "resume": "verbs:resume", "retry": "verbs:retry", "hold": "verbs:hold",
         "release": "verbs:release", "reproduce": "reproduce:reproduce", "sync": "sync:sync",
     },
