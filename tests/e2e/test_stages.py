@@ -46,7 +46,12 @@ def test_a_stage_that_fails_is_named_and_a_retry_goes_on_from_it(inst: Installat
     folder = project_from("stages", tmp_path)
     (folder / "train.py").write_text("import pathlib\npathlib.Path('half').write_text('x')\n")
     failed = inst.wait(inst.submit(folder, "params.lines=50"), "failed")
-    assert failed["run"]["reason"]["code"] in ("products_missing", "ended_by")
+    reason = failed["run"]["reason"]
+    assert (reason["code"], reason["params"]["stage"], reason["params"]["products"]) == (
+        "products_missing",
+        "train",
+        "line",
+    )
     assert (stages(failed)["train"]["state"], stages(failed)["prep"]["state"]) == ("failed", "done")
     assert "line" in inst.cli("show", failed["run"]["id"]).stdout
     inst.cli("retry", failed["run"]["id"])

@@ -11,6 +11,7 @@ from trackbed.wire.runs import Reason
 from trackbed.workflow.cache import Earlier, Parts
 from trackbed.workflow.sql import choice, result
 
+_AT_ONCE = 500  # values in one statement
 _LOOKED_AT = 50  # newest results of a stage that a miss is compared with
 
 
@@ -85,6 +86,18 @@ def waiting_for(tx: ReadTx, space_id: str, key: str) -> list[tuple[str, int]]:
     """Return run and position of the stages that were to be run under a key."""
     mine = select(choice.c.run_id, choice.c.position).where(choice.c.space_id == space_id, choice.c.key == key)
     return [(row.run_id, row.position) for row in tx.rows(mine.where(choice.c.state == "miss"))]
+
+
+def due(tx: ReadTx, positions: dict[str, int]) -> dict[str, str]:
+    """Return the keys of the stages that runs (run → position) work on or are to run, where the result would be kept."""
+    found: dict[str, str] = {}
+    ids = sorted(positions)
+    for at in range(0, len(ids), _AT_ONCE):
+        mine = select(choice.c.run_id, choice.c.position, choice.c.key).where(choice.c.state == "miss")
+        for row in tx.rows(mine.where(choice.c.run_id.in_(ids[at : at + _AT_ONCE]))):
+            if positions[row.run_id] == row.position:
+                found[row.run_id] = row.key
+    return found
 
 
 def _json(value: Any) -> str:

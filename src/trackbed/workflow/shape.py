@@ -114,7 +114,9 @@ def unshape(spec: Spec) -> dict[str, Any]:
         for name in [name for name in ("resources", "launcher", "uses") if stage.get(name) is None]:
             stage.pop(name, None)
         if "uses" in stage:
-            stage["uses"] = {name: value for name, value in stage["uses"].items() if name != "tree" and value is not None}
+            stage["uses"] = {
+                name: value for name, value in stage["uses"].items() if name != "tree" and value is not None
+            }
     _as_file(values.get("on_preempt", {}), {"grace_s": "grace"})
     if "checkpoint" in values:
         values["checkpoint"] = _policy(values["checkpoint"])

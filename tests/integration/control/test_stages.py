@@ -184,7 +184,7 @@ def test_runs_of_a_matrix_do_what_they_have_in_common_once(bed: Bed) -> None:
     shared = Stage(name="prep", run="prep", produces={"shards": "out"}, uses=Uses(params=[]))
     train = Stage(name="train", run="t {{params.lr}}", needs=["prep"], inputs=TRAIN.inputs, produces={"m": "m"})
     reply = bed.world.submit(
-        stages=[shared, train], tree=bed.tree(), installed=HERE, matrix={"lr": [1, 2, 3]}, cards=4
+        stages=[shared, train], tree=bed.tree(), installed=HERE, matrix={"lr": [1, 2, 3]}
     )  # fmt: skip
     ids = [one.run_id for one in reply.runs]
     ran: list[str] = []
@@ -198,17 +198,44 @@ def test_runs_of_a_matrix_do_what_they_have_in_common_once(bed: Bed) -> None:
     assert {bed.stages(run)["prep"].from_run for run in ids if run != by} == {by}
 
 
+def test_a_stage_that_is_being_run_elsewhere_is_waited_for_and_done_here_if_that_fails(bed: Bed) -> None:
+    world = bed.world
+    first, second = start(bed, PREP), start(bed, PREP)
+    other = start(bed, PREP, params={"a": 1})
+    world.plan()
+    world.plan()
+    assert sorted(map(world.state, (first, second))) == ["queued", "starting"]
+    assert world.state(other) == "starting", "there are cards; only what is the very same waits"
+    busy, waits = (first, second) if world.state(first) == "starting" else (second, first)
+    assert '"stage_elsewhere"' in world.run(waits).reason
+    bed.end(busy, "user_error")
+    world.plan()
+    assert world.state(waits) == "starting"
+    world.verb("retry", busy)
+    world.plan()
+    assert world.state(busy) == "queued", "now the other way round"
+    bed.end(waits)
+    assert world.state(busy) == world.state(waits) == "finished"
+    assert bed.stages(busy)["prep"].from_run == waits
+
+
 def test_a_run_that_may_be_heard_of_again_is_left_alone(world_of: Any) -> None:
     """Its attempt was declared gone while it worked on the stage that another run now leaves."""
     bed = Bed(world_of(a=1, b=1))
     world = bed.world
-    slow, quick = start(bed, PREP), start(bed, PREP)
+    slow = start(bed, PREP)
     world.plan()
     silent = world.newest(slow)
     world.renew(silent)
     world.engine.cut_off = {world.attempt(silent).node}
-    world.live_through(40, renewing=(world.newest(quick),))
+    world.live_through(40)
     assert world.state(slow) == "queued" and world.attempt(silent).lost_us
+    world.verb("hold", slow)
+    quick = start(bed, PREP)
+    world.plan()
+    world.verb("release", slow)
+    world.plan()
+    assert '"stage_elsewhere"' in world.run(slow).reason
     attempt = world.newest(quick)
     told = world.engine.processes[attempt].assignment
     world.outputs(attempt, shards=bed.leave(bed.given(told), "shards"))

@@ -102,7 +102,10 @@ def _judged(row: runs.RunRow, attempt: runs_attempts.AttemptRow, report: ExitRep
             return Cause.USER_ERROR, Reason(
                 code="products_missing", params={"stage": stage.name, "products": ", ".join(missing)}
             )
-    return cause, runs_views.why_ended(report)
+    why = runs_views.why_ended(report)
+    if why is not None and why.code == "products_not_left" and stage is not None:
+        why = Reason(code="products_missing", params={"stage": stage.name, **why.params})
+    return cause, why
 
 
 def follow(

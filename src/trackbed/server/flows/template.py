@@ -41,9 +41,7 @@ def template_of(tx: ReadTx, scope: Scope, request: SubmitRequest) -> Named:
     if not ref:
         return Named()
     if not request.values:
-        return Named(
-            faults=[] if _is_reproduction(tx, scope, request) else [Fault("template_needs_file", "template")]
-        )
+        return Named(faults=[] if _is_reproduction(tx, scope, request) else [Fault("template_needs_file", "template")])
     try:
         found = templates.resolve(tx, scope, ref, request.spec.space)
         read = templates.document_of(tx, scope, found)
