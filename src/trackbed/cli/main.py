@@ -22,12 +22,12 @@ GROUPS: dict[str, dict[str, str]] = {
         "login": "login:login", "logout": "login:logout", "whoami": "login:whoami", "completion": "completion:completion",
     },
     "runs": {
-        "submit": "submit:submit", "runs": "runs:runs", "show": "show:show", "wait": "wait:wait", "logs": "logs:logs",
+        "init": "init:init", "submit": "submit:submit", "runs": "runs:runs", "show": "show:show", "wait": "wait:wait", "logs": "logs:logs",
         "stop": "verbs:stop", "pause": "verbs:pause", "resume": "verbs:resume", "retry": "verbs:retry", "hold": "verbs:hold",
         "release": "verbs:release", "reproduce": "reproduce:reproduce", "sync": "sync:sync",
     },
     "things": {
-        "artifacts": "artifacts:app", "checkpoints": "checkpoints:app", "data": "data:app", "models": "models:app", "lineage": "lineage:lineage",
+        "artifacts": "artifacts:app", "checkpoints": "checkpoints:app", "data": "data:app", "models": "models:app", "template": "template:app", "lineage": "lineage:lineage",
     },
     "pool": {"queue": "queue:queue", "explain": "explain:explain", "nodes": "nodes:nodes"},
     "people": {"token": "token:app", "project": "project:app", "space": "space:app", "people": "people:app"},

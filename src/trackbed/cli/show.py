@@ -9,7 +9,7 @@ from trackbed.cli.options import Run
 from trackbed.cli.runs import progress
 
 if TYPE_CHECKING:
-    from trackbed.wire.runs import AttemptView, Reason, RunDetail
+    from trackbed.wire.runs import AttemptView, Reason, RunDetail, StageView
 
 _CHECKPOINTS = 5  # the newest; all: `checkpoints list`
 AS_ASKED = ("", "done", "stopped", "paused", "preempted")  # how a rank went then is no news
@@ -44,6 +44,7 @@ def show(run: Run) -> None:
         (say("cli.word.reproduces"), detail.reproduces),
         (say("cli.word.not_exact"), ", ".join(detail.nondeterminism)),
     ])  # fmt: skip
+    _stages(detail.stages)
     _attempts(detail.attempts)
     if keys:
         output.line()
@@ -107,6 +108,17 @@ def _lasted(detail: "RunDetail") -> str:
     if view.ended_us:
         return format_duration((view.ended_us - view.started_us) / 1e6)
     return output.ago(view.started_us)
+
+
+def _stages(stages: "list[StageView]") -> None:
+    if not stages:
+        return
+    output.line()
+    head = [say(f"cli.word.{name}") for name in ("stage", "state", "needs", "attempt", "why")]
+    output.table(head, [
+        [one.name, word(f"stage_state.{one.state}", one.state), ", ".join(one.needs), one.attempt or "", reason_text(one.reason)]
+        for one in stages
+    ])  # fmt: skip
 
 
 def _attempts(attempts: "list[AttemptView]") -> None:

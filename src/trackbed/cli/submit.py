@@ -1,16 +1,17 @@
 """`trackbed submit FILE`: check, capture, push, submit; with `--follow` stay until the end."""
 
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from trackbed.cli import output
-from trackbed.cli.context import LONG_S, client, current, say
+from trackbed.cli.context import LONG_S, client, current, say, word
 from trackbed.cli.follow import follow_run
 
 if TYPE_CHECKING:
-    from trackbed.wire.runs import SubmitReply
+    from trackbed.wire.runs import SubmitReply, SubmittedRun
 
 
 def submit(
@@ -21,6 +22,7 @@ def submit(
     allow: Annotated[
         list[str] | None, typer.Option("--allow", metavar="PATTERN", help=say("cli.opt.allow"), show_default=False)
     ] = None,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help=say("cli.opt.no_cache"))] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help=say("cli.opt.dry_run"))] = False,
     follow: Annotated[bool, typer.Option("--follow", "-f", help=say("cli.opt.follow_run"))] = False,
 ) -> int:
@@ -28,14 +30,17 @@ def submit(
 
     live = output.Live(every_s=2.0)
     with client(patience_s=LONG_S if follow else 10.0) as api:
-        prepared = prepare(file, sets or [], allow=allow or [])
+        prepared = prepare(file, [*(sets or []), *(["cache=false"] if no_cache else [])], allow=allow or [])
         reply = api.send(prepared, dry_run=dry_run, on_progress=lambda done, total: output.sending(live, done, total))
         live.clear()
         if output.emit_json(reply) and not follow:
             return 0
         if not current().json:
             _say(reply, dry_run=dry_run)
-        return follow_run(api, reply.run_id) if follow and not dry_run else 0
+        if not follow or dry_run:
+            return 0
+        ids = [one.run_id for one in reply.runs] or [reply.run_id]
+        return max(follow_run(api, run_id) for run_id in ids)
 
 
 def _say(reply: "SubmitReply", *, dry_run: bool) -> None:
@@ -46,5 +51,30 @@ def _say(reply: "SubmitReply", *, dry_run: bool) -> None:
         pins = [f"{name}: {pin.dataset}@{pin.version} {pin.digest[:15]}" for name, pin in reply.spec.data.items()]
         for pin in pins:
             output.line(f"  {pin}")
+        if reply.spec.template:
+            output.line(f"  {say('cli.word.template')}: {reply.spec.template}")
+        for one in reply.runs:
+            output.line(f"  {_values(one)}")
+        if reply.resolved:
+            output.line()
+            head = [say(f"cli.word.{name}") for name in ("field", "value", "origin")]
+            output.table(
+                head,
+                [[one.field, _text(one.value), word(f"origin.{one.origin}", one.origin)] for one in reply.resolved],
+            )
+        return
+    if reply.runs:
+        output.line(say("cli.submitted_many", count=len(reply.runs), group=reply.group))
+        for one in reply.runs:
+            output.line(f"  {one.ref}  {_values(one)}")
         return
     output.line(say("cli.submitted", ref=reply.ref, url=reply.url))
+
+
+def _text(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text.strip().replace("\n", " ⏎ ")
+
+
+def _values(one: "SubmittedRun") -> str:
+    return "  ".join(f"{name}={value}" for name, value in one.values.items())

@@ -21,7 +21,7 @@ import httpx
 from trackbed.base.entropy import new_id
 from trackbed.base.errors import Unavailable
 from trackbed.client import config
-from trackbed.client.api_parts import Data, Models, People, Pool
+from trackbed.client.api_parts import Data, Models, People, Pool, Templates
 from trackbed.client.connection import PATIENCE_S, Connection, encode, part
 from trackbed.client.push import Progress
 from trackbed.client.submit import Prepared, prepare
@@ -73,6 +73,7 @@ class Client:
         self.connection = Connection(login, patience_s=patience_s, transport=transport)
         self.data = Data(self.connection)
         self.models = Models(self.connection)
+        self.templates = Templates(self.connection)
         self.pool = Pool(self.connection)
         self.people = People(self.connection)
 

@@ -33,6 +33,7 @@ from trackbed.wire.data import (
     RegisterRequest,
 )
 from trackbed.wire.runs import ArtifactView, CheckpointView, NodeView, QueueEntry, RunDetail
+from trackbed.wire.templates import TemplateRequest, TemplateVersionView, TemplateView
 
 _PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib", ".bin")
 
@@ -129,6 +130,35 @@ class Data:
         chosen = max(wanted, key=lambda one: (one.state == "current", one.step))
         pull(self._connection, chosen.digest, Path(target))
         return chosen
+
+
+class Templates:
+    """Templates of specs."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def all(self, space: str = "") -> list[TemplateView]:
+        return self._connection.get("/api/v1/templates", list[TemplateView], {"space": space})
+
+    def show(self, name: str, space: str = "") -> TemplateView:
+        return self._connection.get(f"/api/v1/templates/{part(name)}", TemplateView, {"space": space})
+
+    def resolve(self, ref: str) -> TemplateVersionView:
+        """`pretrain@2`, `pretrain` (the newest), `space/pretrain@2` → the version there is."""
+        name = ref.rpartition("/")[2].partition("@")[0]
+        return self._connection.get(f"/api/v1/templates/{part(name)}/resolve", TemplateVersionView, {"ref": ref})
+
+    def add(self, file: Path | str, *, space: str = "default", expected: int | None = None) -> TemplateVersionView:
+        """Add the next version of a template from a file (or its text); unchanged, it is the version there is.
+
+        Raises:
+            BadInput: `template_wrong` with every fault by field and line.
+            Conflict: `template_moved`: `expected` is not the newest version.
+        """
+        text = file.read_text(encoding="utf-8") if isinstance(file, Path) else file
+        body = TemplateRequest(text=text, space=space, expected=expected)
+        return self._connection.post("/api/v1/templates", TemplateVersionView, body, key=new_id("idm"))
 
 
 class Models:

@@ -28,6 +28,7 @@ class Prepared:
     loaded: Loaded
     folder: Path
     allow: tuple[str, ...] = ()
+    base: Path | None = None  # where `code` of the spec starts; None: `folder` was given
     _captured: Capture | None = field(default=None, repr=False)
 
     def send(
@@ -38,14 +39,17 @@ class Prepared:
         Raises:
             BadInput: `spec_wrong` with every fault, the server's included; `sources_capture_refused`.
         """
-        self._ask_first(connection)
+        told = self._ask_first(connection)
+        if self.base is not None and self.loaded.spec.template and isinstance(told.code, str):
+            self.folder = self.base / told.code
         captured = self.capture()
         environment = self._environment()
         if not dry_run:
             push(connection, captured.scan, on_progress=on_progress)
         request = SubmitRequest(
-            spec=self.loaded.spec, tree=None if dry_run else captured.facts, environment=environment, dry_run=dry_run
-        )
+            spec=self.loaded.spec, tree=None if dry_run else captured.facts, environment=environment, dry_run=dry_run,
+            values=self.loaded.values, set_fields=self.loaded.set_fields,
+        )  # fmt: skip
         reply = connection.post("/api/v1/runs", SubmitReply, request, key="" if dry_run else new_id("idm"))
         reply.warnings = [*self.loaded.warnings, *reply.warnings]
         return reply
@@ -59,12 +63,15 @@ class Prepared:
     def _environment(self) -> EnvironmentRecord:
         return record_current()
 
-    def _ask_first(self, connection: Connection) -> None:
-        """Raise what is wrong with the spec, here and in the eyes of the server, all at once."""
+    def _ask_first(self, connection: Connection) -> Spec:
+        """Return the spec as the server resolves it; raise what is wrong with it, here and there, all at once."""
         faults = list(self.loaded.faults)
-        request = SubmitRequest(spec=self.loaded.spec, dry_run=True)
+        spec = self.loaded.spec
+        request = SubmitRequest(
+            spec=spec, dry_run=True, values=self.loaded.values, set_fields=self.loaded.set_fields
+        )  # fmt: skip
         try:
-            connection.post("/api/v1/runs", SubmitReply, request)
+            spec = connection.post("/api/v1/runs", SubmitReply, request).spec
         except TrackbedError as error:
             told = [fault for fault in error.faults if not _known(fault, faults)]
             if not faults and not told:
@@ -72,6 +79,7 @@ class Prepared:
             faults += [self.loaded.placed(fault) for fault in told]
         if faults:
             raise specs.wrong(faults)
+        return spec
 
 
 def _known(fault: Fault, faults: Iterable[Fault]) -> bool:
@@ -108,4 +116,4 @@ def prepare(
         base = Path(source).parent
         loaded = specs.read(Path(source), sets)
     code = loaded.spec.code if isinstance(loaded.spec.code, str) else "."
-    return Prepared(loaded, folder or base / code, tuple(allow))
+    return Prepared(loaded, folder or base / code, tuple(allow), None if folder else base)

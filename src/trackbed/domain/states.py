@@ -86,7 +86,8 @@ _WAITING = {RunState.STARTING, RunState.STOPPED, RunState.FAILED, RunState.HELD,
 RUN_MOVES: dict[RunState, frozenset[RunState]] = {
     RunState.DRAFT: frozenset({RunState.PREPARING, RunState.STOPPED}),
     RunState.PREPARING: frozenset({RunState.QUEUED, RunState.HELD, RunState.STOPPED, RunState.FAILED}),
-    RunState.QUEUED: frozenset(_WAITING - {RunState.QUEUED}),
+    # straight to `finished` where earlier runs left the products of all its stages
+    RunState.QUEUED: frozenset({*_WAITING - {RunState.QUEUED}, RunState.FINISHED}),
     RunState.HELD: frozenset({RunState.QUEUED, RunState.STOPPED, RunState.FAILED}),
     RunState.STARTING: frozenset({RunState.RUNNING, RunState.STOPPING, RunState.QUEUED, RunState.PAUSED, *TERMINAL}),
     RunState.RUNNING: frozenset({RunState.STOPPING, RunState.QUEUED, RunState.PAUSED, *TERMINAL}),

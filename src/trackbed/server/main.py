@@ -52,6 +52,7 @@ from trackbed.server.routes import (
     series,
     stream,
     system,
+    templates,
 )
 from trackbed.server.stream import Feed
 from trackbed.storage import open_store
@@ -71,6 +72,7 @@ _ROUTES: tuple[Any, ...] = (
     blobs,
     datasets,
     models,
+    templates,
     static_files,
 )
 

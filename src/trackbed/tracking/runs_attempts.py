@@ -358,6 +358,11 @@ def stage_done(tx: Tx, its_run: runs.RunRow, products: dict[str, str]) -> None:
     _set_stage(tx, its_run.id, its_run.stage_index, state="done", products=runs.to_json(products))
 
 
+def stage_taken(tx: Tx, its_run: runs.RunRow, position: int, products: dict[str, str]) -> None:
+    """Note that an earlier run left what a stage would leave: it is done without an attempt."""
+    _set_stage(tx, its_run.id, position, state="done", products=runs.to_json(products), attempt=0)
+
+
 def stage_left(tx: Tx, its_run: runs.RunRow, state: str) -> None:
     """Note that the stage of this run failed, or waits for its next attempt."""
     _set_stage(tx, its_run.id, its_run.stage_index, state=state)

@@ -59,14 +59,38 @@ class SubmitRequest(msgspec.Struct, kw_only=True, omit_defaults=True):
     environment: EnvironmentRecord | None = None
     dry_run: bool = False
     reproduces: str = ""  # run id
+    values: dict[str, Any] = {}  # what file and --set say, in the form of the file; a template is resolved from it
+    set_fields: list[str] = []  # names of those that came by --set
+
+
+class ResolvedValue(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One value of a resolved spec and where it came from."""
+
+    field: str
+    value: Any = None
+    origin: Literal["template", "file", "set", "default"] = "file"
+
+
+class SubmittedRun(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One run of a matrix, with its own values. On a dry run without id and name."""
+
+    run_id: str = ""
+    ref: str = ""
+    url: str = ""
+    values: dict[str, Any] = {}
 
 
 class SubmitReply(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Of a matrix: the first run, and all of them in `runs`; `group` is the tag that they share."""
+
     run_id: str = ""  # empty on a dry run
     ref: str = ""  # demo#17
     url: str = ""
     spec: Spec
     warnings: list[Reason] = []
+    runs: list[SubmittedRun] = []
+    group: str = ""
+    resolved: list[ResolvedValue] = []  # answer to a dry run
 
 
 class AttemptView(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -92,7 +116,12 @@ class StageView(msgspec.Struct, kw_only=True, omit_defaults=True):
     name: str
     state: Literal["waiting", "running", "done", "failed"] = "waiting"
     products: dict[str, str] = {}  # product → tree digest
-    attempt: int = 0
+    attempt: int = 0  # 0: none yet, or its products were taken from an earlier run
+    needs: list[str] = []
+    cache: Literal["", "hit", "miss", "off"] = ""
+    reason: Reason | None = None  # why it was taken from an earlier run, or why not
+    key: str = ""  # digest of everything that its products depend on
+    from_run: str = ""  # run id that left the products of a hit
 
 
 class Progress(msgspec.Struct, kw_only=True, omit_defaults=True):

@@ -77,6 +77,15 @@ class RegisterRule(msgspec.Struct, kw_only=True, omit_defaults=True):
     path: str = "model"
 
 
+class Uses(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """All that a stage is given of the run; None: everything. What is not named here is not there when the stage runs."""
+
+    files: list[str] | None = None  # of the tree: files, folders, patterns
+    data: list[str] | None = None  # names of the run's inputs
+    params: list[str] | None = None
+    tree: str = ""  # digest of the named part of the tree, filled at submit
+
+
 class Stage(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A part of a run that leaves a checked output. Exactly one of run, recipe, suite."""
 
@@ -90,6 +99,7 @@ class Stage(msgspec.Struct, kw_only=True, omit_defaults=True):
     params: dict[str, Any] = {}
     resources: Resources | None = None  # None: the run's
     launcher: Literal["rank_per_card", "process_per_node", "none"] | None = None
+    uses: Uses | None = None
 
 
 class Spec(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -123,3 +133,5 @@ class Spec(msgspec.Struct, kw_only=True, omit_defaults=True):
     orphan_limit_s: float = 24 * 3600.0
     retries: dict[str, int] = {}  # cause → count; absent: domain.states.DEFAULT_RETRIES
     register: RegisterRule | None = None
+    cache: bool = True  # a stage that was run before with all the same is not run again
+    matrix: dict[str, list[Any]] = {}  # param (or seed) → values; a request only: each run of it has its own values

@@ -9,9 +9,10 @@ import msgspec
 
 from trackbed.wire.runs import Reason
 from trackbed.wire.spec import Spec, Stage
-from trackbed.workflow import recipes
+from trackbed.workflow import matrix, recipes
 from trackbed.workflow.command import command_faults
 from trackbed.workflow.finding import Finding
+from trackbed.workflow.graph import data_for, params_for
 from trackbed.workflow.read import Place
 from trackbed.workflow.values import FORMATS
 
@@ -19,7 +20,38 @@ MAX_WORD_BYTES = 128 * 1024  # Linux: MAX_ARG_STRLEN
 
 
 def find(spec: Spec) -> Iterator[Finding]:
-    """Yield what is wrong with the spec as a whole."""
+    """Yield what is wrong with the spec as a whole, in any of its runs."""
+    if not spec.matrix:
+        yield from _find(spec)
+        return
+    faults = list(_matrix(spec))
+    yield from faults
+    if any(len(fault.path) == 2 for fault in faults):  # values that no run can have
+        return
+    seen: list[Finding] = []
+    for values in matrix.single_values(spec)[: matrix.MOST]:
+        for found in _find(matrix.with_values(spec, values)):
+            place = found.path
+            if place[:1] == ("params",) and len(place) > 1 and place[1] in spec.matrix:
+                found = found._replace(path=("matrix", *place[1:]))
+            if found not in seen:
+                seen.append(found)
+                yield found
+
+
+def _matrix(spec: Spec) -> Iterator[Finding]:
+    for name, values in spec.matrix.items():
+        at: Place = ("matrix", name)
+        if not values:
+            yield Finding("spec_empty", at)
+        whole = all(isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63 for value in values)
+        if name == matrix.SEED and not whole:
+            yield Finding("spec_matrix_seed", at, {"values": ", ".join(map(str, values))})
+    if (runs := matrix.count(spec)) > matrix.MOST:
+        yield Finding("spec_matrix_too_many", ("matrix",), {"count": runs, "most": matrix.MOST})
+
+
+def _find(spec: Spec) -> Iterator[Finding]:
     yield from _one_kind(spec)
     yield from _names(spec)
     yield from texts(msgspec.to_builtins(spec), ())
@@ -176,13 +208,28 @@ def _stages(spec: Spec) -> Iterator[Finding]:
             yield Finding("spec_stage_twice", (*at, "name"), {"name": stage.name, "first": first[stage.name] + 1})
         first.setdefault(stage.name, index)
         yield from _stage_kind(stage, at)
-        params = {**spec.params, **stage.params}
+        yield from _uses(spec, stage, at)
+        params, data = params_for(spec, stage), data_for(spec, stage)
         yield from _params_finite(stage.params, (*at, "params"))
         yield from _program(
-            stage.run, stage.recipe, params, [*spec.data, *stage.inputs], at, (("params",), (*at, "params"))
+            stage.run, stage.recipe, params, [*data, *stage.inputs], at, (("params",), (*at, "params"), (*at, "uses"))
         )
-        yield from _inputs_collide([*spec.data, *stage.inputs], (*at, "inputs"))
+        yield from _inputs_collide([*data, *stage.inputs], (*at, "inputs"))
     yield from _stage_links(spec.stages)
+
+
+def _uses(spec: Spec, stage: Stage, at: Place) -> Iterator[Finding]:
+    """What a stage says it uses must be there."""
+    if stage.uses is None:
+        return
+    for field, named, known in (
+        ("data", stage.uses.data, list(spec.data)),
+        ("params", stage.uses.params, [*{**spec.params, **stage.params}]),
+    ):
+        for name in named or ():
+            if name not in known:
+                params = {"name": name, "field": field, "known": ", ".join(sorted(known)) or "-"}
+                yield Finding("spec_uses_unknown", (*at, "uses", field), params, relies=((field,),))
 
 
 def _stage_kind(stage: Stage, at: Place) -> Iterator[Finding]:

@@ -102,6 +102,12 @@ ON_PREEMPT = (
 _PARAMS = _named("param-name", True)
 _RUN = "Command for `sh -c` in the checked-out tree; `{{params.NAME}}` is replaced by its quoted value."
 
+USES = (
+    Field("files", "Files, folders and patterns (`*.py`) of the tree; nothing else of it is in the working folder.", _list(_text("inner-path")), "[prep.py, lib/]", "all"),
+    Field("data", "Names of the run's inputs.", _list(_text("input-name")), "[corpus]", "all"),
+    Field("params", "Names of params.", _list(_text("param-name")), "[shards]", "all"),
+)  # fmt: skip
+
 STAGE = (
     Field("name", "Name of the stage.", _text("name"), "prep"),
     Field("run", _RUN, _text(), "python prep.py"),
@@ -113,6 +119,7 @@ STAGE = (
     Field("params", "Params of this stage; they cover the run's.", _PARAMS, "{shards: 4}", "the run's"),
     Field("resources", "Cards of this stage.", {}, "{cards: 0}", "the run's", fields=RESOURCES),
     Field("launcher", "How ranks are started.", {"enum": LAUNCHERS}, "none", "the run's"),
+    Field("uses", "All that the stage is given of the run: a change of anything else does not make it run again.", {}, "{files: [prep.py], params: [shards]}", "everything", fields=USES),
 )  # fmt: skip
 
 TOP = (
@@ -121,7 +128,7 @@ TOP = (
     Field("name", "Name of the run; `project/name` is the newest of that name.", _text("name"), "my-train", "none"),
     Field("description", "Why this run is made.", {"type": "string"}, "why I run this", "none"),
     Field("tags", "Words to find it by.", _list(_text("tag")), "[baseline]", "none"),
-    Field("template", "Template to start from.", _text(), "pretrain@2", built=False),
+    Field("template", "Template to start from: its values are covered by this file's, its rules hold.", _text("template-ref"), "pretrain@2", "none"),
     Field("data", "Named inputs, pinned by digest at submit; found as TRACKBED_DATA_<NAME>.", _named("input-name", _text("dataset-ref")), "{corpus: stdlib@latest}", "none"),
     Field("from", "Model or checkpoint to start from; found as TRACKBED_FROM.", {}, "{model: demo-gpt@1}", "none", fields=(
         Field("model", "Model version.", _text("model-ref"), "demo-gpt@1"),
@@ -140,7 +147,7 @@ TOP = (
     Field("secrets", "Secrets by name; values are never on the record.", {}, "[HF_TOKEN]", built=False),
     Field("run", _RUN, _text(), "python train.py --lr {{params.lr}}"),
     Field("recipe", "Name of a recipe of ours, instead of `run`.", _text("name"), "pretrain"),
-    Field("stages", "Parts in sequence, instead of `run`.", {"type": "array", "minItems": 1, "maxItems": 1000, "items": mapping(STAGE) | {"required": ["name"]}}, "[{name: prep, run: python prep.py}]", fields=()),
+    Field("stages", "Parts that need each other, instead of `run`.", {"type": "array", "minItems": 1, "maxItems": 1000, "items": mapping(STAGE) | {"required": ["name"]}}, "[{name: prep, run: python prep.py}]", fields=()),
     Field("launcher", "rank_per_card: one process a card; process_per_node: for torchrun; none: one process.", {"enum": LAUNCHERS}, "rank_per_card", "rank_per_card"),
     Field("checkpoint", "When to save and what to keep.", {}, "{every: 200 steps}", "as below", fields=CHECKPOINT),
     Field("on_preempt", "How ranks are asked to end.", {}, "{signal: TERM, grace: 120s}", "as below", fields=ON_PREEMPT),
@@ -154,7 +161,8 @@ TOP = (
     Field("needs", "Runs that must finish first.", {}, "[demo#16]", built=False),
     Field("notify", "Who hears of the end.", {}, "[owner]", built=False),
     Field("price_limit", "Refused at submit above this price.", {}, "200", built=False),
-    Field("matrix", "One run for each combination of params.", {}, "{lr: [0.1, 0.01]}", built=False),
+    Field("matrix", "One run for each combination of these params (and of `seed`); at most 256.", _named("param-name", {"type": "array", "minItems": 1, "uniqueItems": True}), "{lr: [0.1, 0.01], seed: [1, 2]}", "none"),
+    Field("cache", "false: every stage is run, also one that was run before with all the same.", {"type": "boolean"}, "false", "true"),
     Field("register", "Register an output as the next version of a model.", {}, "{model: demo-gpt, when: \"metrics.'eval/loss' < 3.0\"}", "none", fields=(
         Field("model", "Name of the model.", _text("name"), "demo-gpt"),
         Field("when", "Condition on the record at the end; without one, a finished run registers.", _text(), "metrics.'eval/loss' < 3.0", "finished"),

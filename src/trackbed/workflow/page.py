@@ -16,6 +16,8 @@ YAML 1.2 (`3e-4` is a number, `yes` is text). The JSON Schema for your editor: [
 `# yaml-language-server: $schema=…/spec.schema.json` into the first line of a file to use it. This page is made from the same table as
 the checks (`python -m trackbed.workflow.page`).
 
+A file may start from a [template](templates.md) (`template: pretrain@2`): its values lie below those of the file, its rules hold.
+
 Exactly one of `run`, `recipe`, `stages`. A file is read first, then each `--set a.b=value` in order (the value is YAML; the later word
 holds; `--set resources.cards=2` takes `cards_per_node` and `nodes` of the file away). Every fault is told at once, each with its line and
 the way out, and nothing is submitted. A field marked *not yet* is refused with the code `not_yet`, never ignored.
@@ -49,13 +51,14 @@ def page() -> str:
                 if inner.fields
                 for text in (f"### `{field.name}.{inner.name}`\n", _table(inner.fields))
             ]
-    parts += ["## One of `stages`\n", _table(fields.STAGE), _TAIL]
+    parts += ["## One of `stages`\n", _table(fields.STAGE), "### `uses`\n", _table(fields.USES), _TAIL]
     return "\n".join(parts)
 
 
 _TAIL = """\
-Stages run one after another, in an order that fits their `needs`; an input `stage.product` must come from a stage that is needed, directly
-or through others. A stage that is done is not run again when a later one is retried.
+Stages run one after another, in an order that fits their `needs` (first those that stand first in the file); an input `stage.product`
+must come from a stage that is needed, directly or through others. A stage that is done is not run again when a later one is retried, and
+one that was run before with all the same is taken from there: [stages](../explanation/stages.md).
 
 Environment variables that you may not set, because the supervisor does: `RANK`, `LOCAL_RANK`, `WORLD_SIZE`, `LOCAL_WORLD_SIZE`,
 `NODE_RANK`, `NNODES`, `MASTER_ADDR`, `MASTER_PORT`, and everything that starts with `TRACKBED_`, `PET_` or `MLFLOW_`.

@@ -19,7 +19,16 @@ _SHOWN = 80  # of a value in a sentence
 
 def schema_findings(values: dict[str, Any]) -> list[Finding]:
     """Return everything the schema has against the values, one finding a cause."""
-    found = [finding for error in _validator().iter_errors(values) for finding in _finding(error)]
+    return _found(_validator(), values)
+
+
+def findings_of(schema: dict[str, Any], values: dict[str, Any]) -> list[Finding]:
+    """The same for a schema of a template, which was checked when it was added."""
+    return _found(Draft202012Validator(schema, format_checker=_formats()), values)
+
+
+def _found(validator: Any, values: dict[str, Any]) -> list[Finding]:
+    found = [finding for error in validator.iter_errors(values) for finding in _finding(error)]
     # A value of the wrong type fails its format and its range too: the first says it all.
     first: dict[Place, Finding] = {}
     for finding in found:
@@ -29,11 +38,16 @@ def schema_findings(values: dict[str, Any]) -> list[Finding]:
 
 @functools.cache
 def _validator() -> Any:
+    validator = extend(Draft202012Validator, {"x-not-yet": _not_yet})
+    return validator(fields.schema(), format_checker=_formats())
+
+
+@functools.cache
+def _formats() -> FormatChecker:
     checker = FormatChecker(formats=())
     for name, check in FORMATS.items():
         checker.checks(name)(check)
-    validator = extend(Draft202012Validator, {"x-not-yet": _not_yet})
-    return validator(fields.schema(), format_checker=checker)
+    return checker
 
 
 def _not_yet(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[jsonschema.ValidationError]:
@@ -46,7 +60,7 @@ def _finding(error: Any) -> Iterator[Finding]:
     if "propertyNames" in error.absolute_schema_path:
         yield _bad_name(path, rule, want, given)
     elif rule == "additionalProperties":
-        known = list(cast(dict[str, Any], error.schema["properties"]))
+        known = list(cast(dict[str, Any], error.schema.get("properties", {})))
         for name in sorted(set(given) - set(known)):
             yield _unknown(path, name, known)
     elif rule == "x-not-yet":
@@ -55,10 +69,14 @@ def _finding(error: Any) -> Iterator[Finding]:
         yield _wrong_type(path, want, given, error.schema)
     elif rule == "format":
         yield Finding(f"spec_bad_{str(want).replace('-', '_')}", path, {"value": _short(given)})
+    elif rule == "const":
+        yield _not_one_of(path, [want], given)
     elif rule == "enum":
         yield _not_one_of(path, want, given)
     elif rule in ("minLength", "minItems"):
-        yield Finding("spec_empty", path)
+        yield Finding("spec_too_short", path, {"least": want}) if want > 1 else Finding("spec_empty", path)
+    elif rule in ("maxLength", "maxItems"):
+        yield Finding("spec_too_long", path, {"most": want})
     elif rule == "minimum":
         yield Finding("spec_too_small", path, {"value": _short(given), "least": want})
     elif rule == "maximum":
@@ -69,7 +87,7 @@ def _finding(error: Any) -> Iterator[Finding]:
     elif rule == "uniqueItems":
         twice = next(item for index, item in enumerate(given) if item in given[:index])
         yield Finding("spec_twice", path, {"value": _short(twice)})
-    else:  # maxItems, and what the schema may grow
+    else:  # what the schema may grow
         yield Finding("spec_value_wrong", path, {"rule": rule, "limit": _short(want)})
 
 

@@ -16,7 +16,8 @@ Shaped = tuple[dict[str, Any], list[Finding]]
 
 _AS_THEY_ARE = (
     "project", "space", "name", "description", "tags", "seed", "determinism", "params", "priority", "env", "run",
-    "recipe", "launcher", "fencing", "retries", "register",
+    "recipe", "launcher", "fencing", "retries", "register", "cache", "matrix",
+    "template",
 )  # fmt: skip
 
 
@@ -110,8 +111,12 @@ def unshape(spec: Spec) -> dict[str, Any]:
     _as_file(values.get("resources", {}), _RESOURCES)
     for stage in values.get("stages", []):
         _as_file(stage.get("resources") or {}, _RESOURCES)
-        for name in [name for name in ("resources", "launcher") if stage.get(name) is None]:
+        for name in [name for name in ("resources", "launcher", "uses") if stage.get(name) is None]:
             stage.pop(name, None)
+        if "uses" in stage:
+            stage["uses"] = {
+                name: value for name, value in stage["uses"].items() if name != "tree" and value is not None
+            }
     _as_file(values.get("on_preempt", {}), {"grace_s": "grace"})
     if "checkpoint" in values:
         values["checkpoint"] = _policy(values["checkpoint"])

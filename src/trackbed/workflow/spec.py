@@ -7,6 +7,7 @@
 Names of datasets, models and runs are only looked at here; the server resolves them to digests.
 """
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +35,8 @@ class Loaded:
     faults: list[Fault] = field(default_factory=list[Fault])
     warnings: list[Reason] = field(default_factory=list[Reason])
     document: Document = field(default_factory=Document)
+    values: dict[str, Any] = field(default_factory=dict[str, Any])  # as they were read, with `--set`
+    set_fields: list[str] = field(default_factory=list[str])
 
     def placed(self, fault: Fault) -> Fault:
         """Return a fault that the server found, with the line of its field in this file."""
@@ -41,6 +44,8 @@ class Loaded:
             return fault
         parts = fault.field.replace("[", ".").replace("]", "").split(".")
         path = tuple(int(part) if part.isdigit() else part for part in parts)
+        if path[:1] not in self.document.lines and ("template",) in self.document.lines:
+            path = ("template",)  # a value that the template gives, or asks for
         return fault._replace(line=self.document.line(path))
 
 
@@ -109,6 +114,7 @@ def _loaded(document: Document, sets: Sequence[str]) -> Loaded:
         return Loaded(Spec(), [*document.faults, Fault("spec_not_mapping", "", document.line(()), {})], [], document)
     values = cast(dict[str, Any], _without(value, document.broken))
     faults = [*document.faults, *apply_sets(values, sets, document)]
+    as_read, set_fields = copy.deepcopy(values), [text.partition("=")[0] for text in sets]
     found = schema_findings(values)
     found += [finding for finding in texts(values) if finding.path not in {one.path for one in found}]
     broken = {finding.path for finding in found} | document.broken
@@ -116,9 +122,10 @@ def _loaded(document: Document, sets: Sequence[str]) -> Loaded:
     found += [finding for finding in combinations if not finding.moot(broken)]
     spec = msgspec.convert(shaped, Spec)
     broken |= {finding.path for finding in combinations}
-    found += [finding for finding in find(spec) if not finding.moot(broken)]
+    if "template" not in values:  # with one, the server judges the whole: here a part of it is missing
+        found += [finding for finding in find(spec) if not finding.moot(broken)]
     faults += [_placed(finding, document) for finding in found]
-    return Loaded(spec, faults, notice(spec), document)
+    return Loaded(spec, faults, notice(spec), document, as_read, set_fields)
 
 
 def _without(value: Any, broken: set[Place], at: Place = ()) -> Any:

@@ -11,6 +11,7 @@ ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 DATASET_REF = re.compile(
     r"(?P<space>[^\W_][\w.-]*/)?(?P<name>[^\W_][\w.-]*)(@(?P<which>\d+|latest|b3:[0-9a-f]{6,64}|[^\W\d_][\w.-]*))?"
 )
+TEMPLATE_REF = re.compile(r"((?P<space>[^\W_][\w.-]*)/)?(?P<name>[^\W_][\w.-]*)(@(?P<which>[1-9]\d{0,8}|latest))?")
 CHECKPOINT_REF = re.compile(r"(?P<run>[^\s@]+)@(?P<which>latest|best|\d+)")
 PRODUCT_REF = re.compile(r"(?P<stage>[^\W_][\w-]*)\.(?P<product>[A-Za-z][A-Za-z0-9_-]*)")
 _STEPS = re.compile(r"(\d+)\s*steps?")
@@ -102,6 +103,7 @@ FORMATS: dict[str, Callable[[object], bool]] = {
     "dataset-ref": _matches(DATASET_REF),
     "model-ref": _matches(DATASET_REF),
     "checkpoint-ref": _matches(CHECKPOINT_REF),
+    "template-ref": _matches(TEMPLATE_REF),
     "product-ref": _matches(PRODUCT_REF),
     "inner-path": lambda value: not isinstance(value, str) or is_inner_path(value),
     "size": _parses(units.parse_size),

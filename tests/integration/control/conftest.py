@@ -10,11 +10,18 @@ import pytest
 
 from trackbed.testing.database import KINDS
 
-_spec = importlib.util.spec_from_file_location("control_world", Path(__file__).with_name("world.py"))
-assert _spec is not None and _spec.loader is not None
-control_world = importlib.util.module_from_spec(_spec)
-sys.modules["control_world"] = control_world
-_spec.loader.exec_module(control_world)
+
+def _load(name: str, file: str) -> Any:
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(file))
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+control_world = _load("control_world", "world.py")
+_load("stage_bed", "stage_bed.py")
 
 
 @pytest.fixture(params=KINDS)

@@ -26,7 +26,7 @@ from trackbed.testing.database import new_database
 from trackbed.testing.engine import FakeEngine
 from trackbed.tracking import runs, runs_attempts
 from trackbed.wire.attempts import CheckpointReport, ExitReport, LeaseReply, LeaseRequest, OutputsReport, RankReport
-from trackbed.wire.runs import SubmitReply, SubmitRequest, VerbRequest
+from trackbed.wire.runs import EnvironmentRecord, SubmitReply, SubmitRequest, TreeFacts, VerbRequest
 from trackbed.wire.spec import Resources, Spec
 
 LEASE = LeaseTimes(heartbeat_s=1.0, suspect_s=4.0, lease_s=10.0, replace_s=15.0, grace_s=5.0)
@@ -40,14 +40,24 @@ class World:
     # --- people ---
 
     def submit(
-        self, *, scope: Scope | None = None, dry_run: bool = False, reproduces: str = "", **spec: Any
+        self,
+        *,
+        scope: Scope | None = None,
+        dry_run: bool = False,
+        reproduces: str = "",
+        tree: TreeFacts | None = None,
+        installed: EnvironmentRecord | None = None,
+        **spec: Any,
     ) -> SubmitReply:
         cards, nodes = spec.pop("cards", 1), spec.pop("nodes", 1)
         limit = spec.pop("time_limit_s", None)
         if not {"run", "recipe", "stages"} & set(spec):
             spec["run"] = "python train.py"
         resources = Resources(cards_per_node=cards, nodes=nodes, time_limit_s=limit)
-        request = SubmitRequest(spec=Spec(resources=resources, **spec), dry_run=dry_run, reproduces=reproduces)
+        request = SubmitRequest(
+            spec=Spec(resources=resources, **spec), dry_run=dry_run, reproduces=reproduces, tree=tree,
+            environment=installed,
+        )  # fmt: skip
         return asyncio.run(submit.submit(self.app, scope or self.ann, request))
 
     def verb(self, verb: str, run: str, *, scope: Scope | None = None, **request: Any) -> runs.RunRow:

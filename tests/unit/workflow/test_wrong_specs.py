@@ -93,13 +93,24 @@ WRONG = {
     "stage_no_product": Wrong("stages:\n  - {name: a, run: x}\n  - {name: b, run: x, needs: [a], inputs: {d: a.out}}\n", "spec_stage_product_unknown", "stages[1].inputs.d", 3, "Products:"),
     "stage_not_needed": Wrong("stages:\n  - {name: a, run: x, produces: {out: o/}}\n  - {name: b, run: x, inputs: {d: a.out}}\n", "spec_stage_input_not_needed", "stages[1].inputs.d", 3, "needs: [a]"),
     "stage_of_nothing": Wrong("stages:\n  - {name: a}\n", "spec_stage_kind_none", "stages[0]", 2, "exactly one"),
+    "uses_no_param": Wrong("params: {n: 1}\nstages:\n  - {name: a, run: x, uses: {params: [m]}}\n", "spec_uses_unknown", "stages[0].uses.params", 3, "There are: n"),
+    "uses_no_data": Wrong("stages:\n  - {name: a, run: x, uses: {data: [corpus]}}\n", "spec_uses_unknown", "stages[0].uses.data", 2, "not among the data"),
+    "uses_outside": Wrong("stages:\n  - {name: a, run: x, uses: {files: [../b]}}\n", "spec_bad_inner_path", "stages[0].uses.files[0]", 2, "relative path"),
+    "param_not_used": Wrong("params: {n: 1}\nstages:\n  - {name: a, run: 'x {{params.n}}', uses: {params: []}}\n", "spec_param_undefined", "stages[0].run", 3, "Add it below params"),
+    "matrix_no_list": Wrong(RUN + "matrix: {lr: 0.1}\n", "spec_want_array", "matrix.lr", 2, "list"),
+    "matrix_empty": Wrong(RUN + "matrix: {lr: []}\n", "spec_empty", "matrix.lr", 2, "leave the field out"),
+    "matrix_twice": Wrong(RUN + "matrix: {lr: [1, 1]}\n", "spec_twice", "matrix.lr", 2, "Keep one"),
+    "matrix_seed": Wrong(RUN + "matrix: {seed: [1, -1]}\n", "spec_matrix_seed", "matrix.seed", 2, "whole number"),
+    "matrix_too_many": Wrong(RUN + f"matrix: {{a: {list(range(20))}, b: {list(range(20))}}}\n", "spec_matrix_too_many", "matrix", 2, "400 runs"),
+    "matrix_recipe_param": Wrong(RECIPE + "matrix: {steps: [1, 0]}\n", "spec_too_small", "matrix.steps", 3, "at least 1"),
+    "cache_no_bool": Wrong(RUN + "cache: off\n", "spec_want_boolean", "cache", 2, "true or false"),
     "stages_empty": Wrong("stages: []\n", "spec_empty", "stages", 1, "leave the field out"),
 }  # fmt: skip
 
 NOT_YET = {
-    "template": "template: pretrain@2\n", "window": "window: {off_peak: true}\n", "secrets": "secrets: [TOKEN]\n",
+    "window": "window: {off_peak: true}\n", "secrets": "secrets: [TOKEN]\n",
     "needs": "needs: [demo#16]\n", "notify": "notify: [owner]\n", "price_limit": "price_limit: 200\n",
-    "matrix": "matrix: {lr: [1, 2]}\n", "on_rank_loss": "on_rank_loss: restart\n", "environment": "environment: uv.lock\n",
+    "on_rank_loss": "on_rank_loss: restart\n", "environment": "environment: uv.lock\n",
     "code": "code: [a, b]\n", "resources.shm": "resources: {shm: 1 GiB}\n", "resources.ram_per_card": "resources: {ram_per_card: 1 GiB}\n",
     "checkpoint.keep": "checkpoint: {keep: {last: 2}}\n", "from.state": "from: {checkpoint: demo#1@latest, state: all}\n",
 }  # fmt: skip

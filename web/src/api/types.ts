@@ -349,6 +349,21 @@ export interface SubmitRequest {
   environment?: EnvironmentRecord | null
   dry_run?: boolean
   reproduces?: string
+  values?: Record<string, unknown>
+  set_fields?: string[]
+}
+
+export interface ResolvedValue {
+  field: string
+  value?: unknown
+  origin?: 'default' | 'file' | 'set' | 'template'
+}
+
+export interface SubmittedRun {
+  run_id?: string
+  ref?: string
+  url?: string
+  values?: Record<string, unknown>
 }
 
 export interface SubmitReply {
@@ -357,6 +372,9 @@ export interface SubmitReply {
   url?: string
   spec: Spec
   warnings?: Reason[]
+  runs?: SubmittedRun[]
+  group?: string
+  resolved?: ResolvedValue[]
 }
 
 export interface AttemptView {
@@ -383,6 +401,11 @@ export interface StageView {
   state?: 'done' | 'failed' | 'running' | 'waiting'
   products?: Record<string, string>
   attempt?: number
+  needs?: string[]
+  cache?: '' | 'hit' | 'miss' | 'off'
+  reason?: Reason | null
+  key?: string
+  from_run?: string
 }
 
 export interface Progress {
@@ -676,6 +699,13 @@ export interface RegisterRule {
   path?: string
 }
 
+export interface Uses {
+  files?: string[] | null
+  data?: string[] | null
+  params?: string[] | null
+  tree?: string
+}
+
 export interface Stage {
   name: string
   run?: string
@@ -687,6 +717,7 @@ export interface Stage {
   params?: Record<string, unknown>
   resources?: Resources | null
   launcher?: 'none' | 'process_per_node' | 'rank_per_card' | null
+  uses?: Uses | null
 }
 
 export interface Spec {
@@ -718,4 +749,6 @@ export interface Spec {
   orphan_limit_s?: number
   retries?: Record<string, number>
   register?: RegisterRule | null
+  cache?: boolean
+  matrix?: Record<string, unknown[]>
 }

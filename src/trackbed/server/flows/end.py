@@ -16,6 +16,7 @@ from trackbed.domain.scope import Actor
 from trackbed.domain.states import ACTIVE, ATTEMPT_ENDED, AttemptState, Cause, RunState
 from trackbed.scheduling import holds
 from trackbed.server.app import App
+from trackbed.server.flows import stages
 from trackbed.server.flows.register import Made, prepare_model, register_by_rule
 from trackbed.server.flows.start import stage_of
 from trackbed.tracking import runs, runs_attempts, runs_views
@@ -70,7 +71,7 @@ def end(app: App, tx: Tx, attempt_id: str, report: ExitReport, *, made: Made | N
     if RunState(row.state) in ACTIVE:
         if cause is Cause.PAUSED and attempt.order_withdrawn and not row.wish:
             cause = Cause.PREEMPTED  # it left before it heard that the pause was taken back: it goes on
-        row = follow(app, tx, row, cause, reason, products=runs.from_json(attempt.products, {}))
+        row = follow(app, tx, row, cause, reason, attempt=attempt)
         if row.state == RunState.FINISHED.value:
             register_by_rule(app, tx, row, made)
     tx.after_commit(lambda: app.wake.set("schedule"))
@@ -101,24 +102,38 @@ def _judged(row: runs.RunRow, attempt: runs_attempts.AttemptRow, report: ExitRep
             return Cause.USER_ERROR, Reason(
                 code="products_missing", params={"stage": stage.name, "products": ", ".join(missing)}
             )
-    return cause, runs_views.why_ended(report)
+    why = runs_views.why_ended(report)
+    if why is not None and why.code == "products_not_left" and stage is not None:
+        why = Reason(code="products_missing", params={"stage": stage.name, **why.params})
+    return cause, why
 
 
 def follow(
-    app: App, tx: Tx, row: runs.RunRow, cause: Cause, reason: Reason | None, *, products: dict[str, str] | None = None
+    app: App,
+    tx: Tx,
+    row: runs.RunRow,
+    cause: Cause,
+    reason: Reason | None,
+    *,
+    attempt: runs_attempts.AttemptRow | None = None,
 ) -> runs.RunRow:
-    """Move a run whose attempt ended (or was declared gone) to what follows."""
+    """Move a run whose attempt ended (or, without one, was declared gone) to what follows."""
     spec = runs.spec_of(row)
     used: dict[str, int] = runs.from_json(row.used, {})
-    more = row.stage_index + 1 < len(spec.stages)
-    after = after_attempt(cause, wish=Wish(row.wish), retries=spec.retries, used=used, more_stages=more)
+    following: int | None = None
+    if spec.stages and cause is Cause.DONE and attempt is not None:
+        stages.done(app, tx, row, attempt, runs.from_json(attempt.products, {}))
+        following = stages.due(app, tx, row)
+    after = after_attempt(
+        cause, wish=Wish(row.wish), retries=spec.retries, used=used, more_stages=following is not None
+    )
     data: dict[str, Any] = {"cause": cause.value, "attempt": row.attempt}
     columns: dict[str, Any] = {"cause": "", "reason": "", "seconds_left": None}
-    if spec.stages:
-        _note_stage(tx, row, cause, after, products or {})
-    if after.next_stage:
-        columns |= {"stage_index": row.stage_index + 1, "used": "{}"}
-        data["stage"] = spec.stages[row.stage_index + 1].name
+    if spec.stages and cause is not Cause.DONE:
+        runs_attempts.stage_left(tx, row, "failed" if after.state is RunState.FAILED else "waiting")
+    if after.next_stage and following is not None:
+        columns |= {"stage_index": following, "used": "{}"}
+        data["stage"] = spec.stages[following].name
     if after.counted:
         columns["used"] = runs.to_json({**used, cause.value: used.get(cause.value, 0) + 1})
         columns["not_before_us"] = tx.now_us + int(after.delay_s * 1e6) if after.delay_s else 0
@@ -135,13 +150,6 @@ def follow(
     if after.state is RunState.STOPPED:
         columns["cause"] = Cause.STOPPED.value
     return runs.move(tx, row, after.state, KINDS[after.state], data=data, wish="", **columns)
-
-
-def _note_stage(tx: Tx, row: runs.RunRow, cause: Cause, after: Next, products: dict[str, str]) -> None:
-    if cause is Cause.DONE:
-        runs_attempts.stage_done(tx, row, products)
-    else:
-        runs_attempts.stage_left(tx, row, "failed" if after.state is RunState.FAILED else "waiting")
 
 
 def _why_failed(cause: Cause, reason: Reason | None, after: Next, used: dict[str, int]) -> Reason | None:

@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Row, select
@@ -12,12 +12,14 @@ from trackbed.db import ReadTx
 from trackbed.domain.states import Priority, RunState
 from trackbed.scheduling import holds
 from trackbed.scheduling.rules import Card, Node, Running, Waiting
-from trackbed.server.flows.start import resources_of
+from trackbed.server.flows.start import resources_of, stage_name
 from trackbed.tracking import runs, runs_attempts
 from trackbed.tracking.runs_tables import run
 from trackbed.wire.attempts import NodeSlot
 from trackbed.wire.spec import Resources
+from trackbed.workflow import results
 
+LOOK_AGAIN_S = 10.0  # a run that waits for another to leave what it needs is looked at in every tick anyway
 STUCK_S = 60.0  # an attempt that is still there so long after its grace is not counted on any more
 
 
@@ -26,6 +28,8 @@ class Facts:
     waiting: list[Waiting]
     nodes: list[Node]
     running: list[Running]
+    keys: dict[str, str]  # run that waits → key of the stage that it is to run, where its result would be kept
+    elsewhere: dict[str, tuple[str, str]]  # run that waits → stage, and the run that works on the very same just now
 
 
 def node_of(facts: NodeFacts, blocked: Iterable[int] = ()) -> Node:
@@ -69,7 +73,32 @@ def observe(tx: ReadTx, inventory: Iterable[NodeFacts]) -> Facts:
         for attempt, slots in held.items()
     ]
     nodes = [node_of(facts, blocked.get(facts.name, ())) for facts in inventory]
-    return Facts([waiting_of(row) for row in waiting_rows(tx)], nodes, running)
+    rows = waiting_rows(tx)
+    keys, elsewhere = _same_stages(tx, rows, {attempt.run_id for attempt in live.values() if not attempt.lost_us})
+    waiting = [waiting_of(row) for row in rows]
+    later = tx.now_us + int(LOOK_AGAIN_S * 1e6)
+    waiting = [replace(one, not_before_us=later) if one.run_id in elsewhere else one for one in waiting]
+    return Facts(waiting, nodes, running, keys, elsewhere)
+
+
+def _same_stages(
+    tx: ReadTx, waiting: list[runs.RunRow], live: set[str]
+) -> tuple[dict[str, str], dict[str, tuple[str, str]]]:
+    """Which stages wait under which key, and which of them a live attempt works on: what it leaves will be taken."""
+    waiting = [row for row in waiting if '"stages":' in row.spec]  # all others are spared the look
+    due = results.due(tx, {row.id: row.stage_index for row in waiting})
+    if not due:
+        return {}, {}
+    working = _rows_of(tx, live)
+    busy = results.due(tx, {row.id: row.stage_index for row in working})
+    refs = {row.id: runs.ref_of(row) for row in working}
+    by_key = {(row.space_id, busy[row.id]): refs[row.id] for row in working if row.id in busy}
+    found = {
+        row.id: (stage_name(row), by_key[row.space_id, due[row.id]])
+        for row in waiting
+        if row.id in due and (row.space_id, due[row.id]) in by_key and row.id not in live
+    }
+    return {row.id: f"{row.space_id} {due[row.id]}" for row in waiting if row.id in due}, found
 
 
 def _rows_of(tx: ReadTx, ids: set[str]) -> list[runs.RunRow]:

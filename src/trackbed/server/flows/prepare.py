@@ -5,10 +5,13 @@ What an environment needs to be built is built here, once per digest; `current` 
 
 from trackbed.db import Tx
 from trackbed.domain.states import RunState
+from trackbed.server.app import App
+from trackbed.server.flows import stages
 from trackbed.tracking import runs
 
 
-def prepare(tx: Tx, row: runs.RunRow) -> runs.RunRow:
-    """Move a draft through `preparing` into the queue."""
+def prepare(app: App, tx: Tx, row: runs.RunRow) -> runs.RunRow:
+    """Move a draft through `preparing` into the queue, or out of it where earlier runs left all that it would leave."""
     row = runs.move(tx, row, RunState.PREPARING, "run.preparing", data={"environment": row.environment_digest})
-    return runs.to_queue(tx, row, "run.queued")
+    row = runs.to_queue(tx, row, "run.queued")
+    return stages.go_on(app, tx, row)

@@ -16,10 +16,12 @@ from trackbed.domain.scope import SYSTEM, Permission, Scope
 from trackbed.formats.tree import Entry, encode_listing
 from trackbed.registry.service import register
 from trackbed.server.app import App
+from trackbed.server.flows import stages
 from trackbed.server.flows.when import first_unmet
 from trackbed.tracking import runs, runs_attempts
 from trackbed.tracking.metrics import last_values
 from trackbed.wire.data import ModelVersionView
+from trackbed.workflow import results
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,13 @@ class _Left:
 def left_behind(tx: ReadTx, run_id: str) -> list[_Left]:
     """Return what attempts of the run left, the newest first."""
     rows = reversed(runs_attempts.of_run(tx, run_id))
-    return [_Left(row.id, row.number, row.outputs_digest, runs.from_json(row.products, {})) for row in rows]
+    left = [_Left(row.id, row.number, row.outputs_digest, runs.from_json(row.products, {})) for row in rows]
+    chosen = results.choices(tx, run_id)
+    taken = [row for row in reversed(runs_attempts.stages(tx, run_id)) if row.state == "done" and not row.attempt]
+    for row in taken:  # what earlier runs left for it
+        outputs = chosen[row.position].outputs if row.position in chosen else ""
+        left.append(_Left("", 0, outputs, runs.from_json(row.products, {})))
+    return left
 
 
 def find_made(app: App, left: list[_Left], path: str) -> Made | None:
@@ -178,7 +186,6 @@ def _rule_of(tx: ReadTx, attempt_id: str) -> tuple[list[_Left], str]:
     attempt = runs_attempts.get(tx, attempt_id)
     row = runs.get(tx, attempt.run_id)
     spec = runs.spec_of(row)
-    last = row.stage_index + 1 >= len(spec.stages)
-    if spec.register is None or not last:
+    if spec.register is None or not stages.is_last(row):
         return [], ""
     return left_behind(tx, row.id), spec.register.path

@@ -27,9 +27,9 @@ def reproduction(tx: ReadTx, scope: Scope, ref: str) -> SubmitRequest:
 
 
 def pinned(spec: Spec) -> Spec:
-    """The spec with every name replaced by what it stood for; it registers nothing again."""
+    """The spec with every name replaced by what it stood for; it registers nothing again and takes no stage from anywhere."""
     data = {name: msgspec.structs.replace(pin, ref=_data_ref(pin)) for name, pin in spec.data.items()}
-    return msgspec.structs.replace(spec, data=data, from_=_from(spec.from_), register=None)
+    return msgspec.structs.replace(spec, data=data, from_=_from(spec.from_), register=None, cache=False)
 
 
 def _data_ref(pin: DataPin) -> str:

@@ -16,11 +16,13 @@ from trackbed.domain.scope import Actor
 from trackbed.scheduling import holds
 from trackbed.scheduling.rules import Start
 from trackbed.server.app import App
+from trackbed.server.flows import stages
 from trackbed.tracking import runs, runs_attempts, runs_views
 from trackbed.tracking.runs_attempts import Owned
 from trackbed.wire.attempts import Assignment, LeaseSettings, NodeSlot, ResumePin
 from trackbed.wire.spec import Resources, Spec, Stage
 from trackbed.workflow.command import render_command
+from trackbed.workflow.graph import data_for, launcher_for, params_for, resources_for, tree_for
 
 log = logging.getLogger("trackbed.start")
 
@@ -88,8 +90,7 @@ def stage_of(row: runs.RunRow) -> Stage | None:
 
 def resources_of(row: runs.RunRow) -> Resources:
     """What the next attempt of the run takes."""
-    stage = stage_of(row)
-    return (stage.resources if stage else None) or runs.spec_of(row).resources
+    return resources_for(runs.spec_of(row), stage_of(row))
 
 
 def _placement(cards: dict[str, list[int]]) -> list[dict[str, Any]]:
@@ -111,8 +112,11 @@ def assignment_of(app: App, tx: ReadTx, owned: Owned, slots: list[NodeSlot], *, 
     row, attempt = owned.run, owned.attempt
     spec = runs.spec_of(row)
     stage = spec.stages[attempt.stage_index] if spec.stages else None
-    params = {**spec.params, **(stage.params if stage else {})}
+    params = params_for(spec, stage)
     program = stage or spec
+    given = stage and msgspec.structs.replace(
+        stage, params={name: value for name, value in stage.params.items() if name in params}
+    )
     environment = runs_views.environment_of(row)
     resume = attempt.resume_digest and ResumePin(
         name=attempt.resume_name, step=attempt.resumed_from_step, digest=attempt.resume_digest
@@ -121,14 +125,15 @@ def assignment_of(app: App, tx: ReadTx, owned: Owned, slots: list[NodeSlot], *, 
     return Assignment(
         attempt_id=attempt.id, number=attempt.number, epoch=attempt.epoch, run_id=row.id, run_ref=runs.ref_of(row),
         project=row.project, space=row.space, owner=row.owner, server_url=app.url, token=token, nodes=slots,
-        store_url=app.settings.store_url, stage=stage, inputs=_inputs(tx, row, stage),
+        store_url=app.settings.store_url, stage=given,
+        inputs=stages.inputs_of(stage, stages.products_of(tx, row)) if stage else {},
         command=render_command(program.run, params) if program.run else "", recipe=program.recipe,
-        launcher=(stage.launcher if stage else None) or spec.launcher,
-        cpus_per_card=((stage.resources if stage else None) or spec.resources).cpus_per_card, env=spec.env,
-        params=params, seed=spec.seed, determinism=spec.determinism, tree=row.tree_digest,
-        environment=msgspec.to_builtins(environment) if environment else {}, data=spec.data, from_=spec.from_,
+        launcher=launcher_for(spec, stage), cpus_per_card=resources_for(spec, stage).cpus_per_card, env=spec.env,
+        params=params, seed=spec.seed, determinism=spec.determinism, tree=tree_for(stage, row.tree_digest),
+        environment=msgspec.to_builtins(environment) if environment else {}, data=data_for(spec, stage),
+        from_=spec.from_,
         resume=resume or None, checkpoint=spec.checkpoint, on_preempt=spec.on_preempt, on_rank_loss=spec.on_rank_loss,
-        time_limit_s=((stage.resources if stage else None) or spec.resources).time_limit_s,
+        time_limit_s=resources_for(spec, stage).time_limit_s,
         lease=LeaseSettings(
             heartbeat_s=times.heartbeat_s, lease_s=times.lease_s, fencing=spec.fencing,
             orphan_limit_s=spec.orphan_limit_s if _asked(spec) else times.orphan_limit_s,
@@ -138,12 +143,3 @@ def assignment_of(app: App, tx: ReadTx, owned: Owned, slots: list[NodeSlot], *, 
 
 def _asked(spec: Spec) -> bool:
     return spec.orphan_limit_s != Spec().orphan_limit_s
-
-
-def _inputs(tx: ReadTx, row: runs.RunRow, stage: Stage | None) -> dict[str, str]:
-    """Stage inputs by digest: `corpus: prep.shards` is what stage `prep` left as `shards`."""
-    if stage is None or not stage.inputs:
-        return {}
-    made = {found.name: runs.from_json(found.products, {}) for found in runs_attempts.stages(tx, row.id)}
-    pairs = {name: ref.partition(".") for name, ref in stage.inputs.items()}
-    return {name: made.get(of, {}).get(product, "") for name, (of, _, product) in pairs.items()}

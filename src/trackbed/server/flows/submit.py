@@ -1,13 +1,14 @@
 """submit: from a spec with names to a run with digests, in the queue, or every fault at once and nothing left behind."""
 
 import asyncio
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
-from trackbed.access import ensure_project, next_run_number, space_named
+from trackbed.access import ProjectRow, ensure_project, next_run_number, space_named
 from trackbed.base.entropy import new_id
 from trackbed.base.errors import BadInput, Denied, Fault, NotFound, TrackbedError
 from trackbed.base.ids import Digest
@@ -15,18 +16,22 @@ from trackbed.clusters.engine import NodeFacts
 from trackbed.datasets.service import resolve as resolve_dataset
 from trackbed.db import ReadTx, Tx
 from trackbed.domain.scope import Permission, Scope
+from trackbed.formats.tree import encode_listing
 from trackbed.registry.service import resolve as resolve_model
 from trackbed.scheduling.rules import Node, Waiting, could_ever_fit, largest_node
 from trackbed.server.app import App
 from trackbed.server.flows import when
 from trackbed.server.flows.facts import node_of
 from trackbed.server.flows.prepare import prepare
+from trackbed.server.flows.template import template_of, with_template
 from trackbed.server.flows.trees import may_use
 from trackbed.sources.service import environment_faults, save_environment
 from trackbed.tracking import runs, runs_attempts
-from trackbed.wire.runs import Reason, SubmitReply, SubmitRequest
-from trackbed.wire.spec import DataPin, FromPin, Resources, Spec
+from trackbed.wire.runs import Reason, SubmitReply, SubmitRequest, SubmittedRun
+from trackbed.wire.spec import DataPin, FromPin, Resources, Spec, Stage, Uses
 from trackbed.workflow.check import notice
+from trackbed.workflow.graph import is_named
+from trackbed.workflow.matrix import MOST, combinations, count, with_values
 from trackbed.workflow.spec import check, wrong
 
 
@@ -45,18 +50,29 @@ async def submit(app: App, scope: Scope, request: SubmitRequest) -> SubmitReply:
         NotFound, Denied: the space or the right to write in it is missing.
         BadInput: `spec_wrong` with every fault.
     """
-    outer = await asyncio.to_thread(_outer_faults, app, request)  # nothing long in a transaction
+    named = await app.db.aread(lambda tx: template_of(tx, scope, request))
+    asked = await asyncio.to_thread(with_template, request, named)  # nothing long in a transaction
+    request = asked.request
+    outer = [*asked.faults, *await asyncio.to_thread(_outer_faults, app, request, judged=asked.judged)]
+    missing = any(fault.code == "run_tree_missing" for fault in outer)
+    request, unknown = await asyncio.to_thread(_with_used_files, app, request, missing=missing)
+    outer += unknown
     if request.dry_run:
         found = await app.db.aread(lambda tx: resolve(tx, scope, request, outer))
         if found.faults:
             raise wrong(found.faults)
-        return SubmitReply(spec=found.spec, warnings=found.warnings)
-    run_id = new_id("run")
-    reply = await app.db.awrite(lambda tx: _submit(app, tx, scope, request, outer, run_id), actor=scope.actor)
+        planned = [SubmittedRun(values=values) for values in combinations(found.spec)] if found.spec.matrix else []
+        return SubmitReply(spec=found.spec, warnings=found.warnings, runs=planned, resolved=asked.resolved)
+    if asked.judged:  # everything else that is wrong is told with it
+        found = await app.db.aread(lambda tx: resolve(tx, scope, request, outer))
+        raise wrong(found.faults)
+    ids = [new_id("run") for _ in range(min(count(request.spec), MOST))]
+    reply = await app.db.awrite(lambda tx: _submit(app, tx, scope, request, outer, ids), actor=scope.actor)
     return reply
 
 
-def _submit(app: App, tx: Tx, scope: Scope, request: SubmitRequest, outer: list[Fault], run_id: str) -> SubmitReply:
+def _submit(app: App, tx: Tx, scope: Scope, request: SubmitRequest, outer: list[Fault], ids: list[str]) -> SubmitReply:
+    """Make the run, or all runs of a matrix: in one transaction, or none."""
     found = resolve(tx, scope, request, outer)
     if found.faults:
         raise wrong(found.faults)
@@ -64,24 +80,51 @@ def _submit(app: App, tx: Tx, scope: Scope, request: SubmitRequest, outer: list[
     spec = msgspec.structs.replace(found.spec, project=project.name, space=project.space)
     if request.environment is not None:
         save_environment(tx, request.environment)
+    tx.after_commit(lambda: app.wake.set("schedule"))
+    if not spec.matrix:
+        row = _make(app, tx, scope, request, found, spec, project, ids[0])
+        return SubmitReply(
+            run_id=row.id, ref=runs.ref_of(row), url=_url(app, row.id), spec=spec, warnings=found.warnings
+        )
+    made: list[SubmittedRun] = []
+    group = ""
+    for run_id, values in zip(ids, combinations(spec), strict=True):
+        number = next_run_number(tx, project.id)
+        group = group or f"matrix:{project.name}#{number}"
+        one = with_values(spec, values)
+        one = msgspec.structs.replace(one, tags=[*dict.fromkeys([*one.tags, group])])
+        row = _make(app, tx, scope, request, found, one, project, run_id, number)
+        made.append(SubmittedRun(run_id=run_id, ref=runs.ref_of(row), url=_url(app, run_id), values=values))
+    return SubmitReply(
+        run_id=made[0].run_id, ref=made[0].ref, url=made[0].url, spec=spec, warnings=found.warnings, runs=made,
+        group=group,
+    )  # fmt: skip
+
+
+def _url(app: App, run_id: str) -> str:
+    return f"{app.url}/runs/{run_id}"
+
+
+def _make(
+    app: App, tx: Tx, scope: Scope, request: SubmitRequest, found: Resolved, spec: Spec, project: ProjectRow,
+    run_id: str, number: int = 0,
+) -> runs.RunRow:  # fmt: skip
     row = runs.create(
         tx,
         runs.NewRun(
-            id=run_id, space_id=project.space_id, project_id=project.id, number=next_run_number(tx, project.id),
+            id=run_id, space_id=project.space_id, project_id=project.id,
+            number=number or next_run_number(tx, project.id),
             owner_id=scope.actor.id, owner=scope.actor.name, spec=spec, tree=request.tree,
             environment=request.environment, reproduces=found.reproduces,
             nondeterminism=("determinism: recorded",) if spec.determinism == "recorded" else (),
         ),
     )  # fmt: skip
-    prepare(tx, row)
-    tx.after_commit(lambda: app.wake.set("schedule"))
-    url = f"{app.url}/runs/{run_id}"
-    return SubmitReply(run_id=run_id, ref=runs.ref_of(row), url=url, spec=spec, warnings=found.warnings)
+    return prepare(app, tx, row)
 
 
-def _outer_faults(app: App, request: SubmitRequest) -> list[Fault]:
-    """What the spec alone, the store and the engine say; looked at outside of the transaction."""
-    faults = check(request.spec)
+def _outer_faults(app: App, request: SubmitRequest, *, judged: bool) -> list[Fault]:
+    """What the spec alone (unless it was judged with its template), the store and the engine say; outside of the transaction."""
+    faults = [] if judged else check(request.spec)
     tree = request.tree
     if tree is not None and tree.digest and not app.store.has_tree(Digest(tree.digest)):
         faults.append(tree_missing(tree.digest))
@@ -93,6 +136,33 @@ def _outer_faults(app: App, request: SubmitRequest) -> list[Fault]:
         if stage.resources is not None:
             faults += _too_large(f"stages[{at}].resources", stage.resources, nodes)
     return faults
+
+
+def _with_used_files(app: App, request: SubmitRequest, *, missing: bool) -> tuple[SubmitRequest, list[Fault]]:
+    """Cut the tree for stages that name the files they use: a tree of its own for each, so that it finds nothing else."""
+    tree, spec = request.tree, request.spec
+    if not any(stage.uses for stage in spec.stages):
+        return request, []
+    known = tree is not None and tree.digest != "" and not missing
+    entries = app.store.read_listing(Digest(tree.digest)) if known and tree else []
+    faults: list[Fault] = []
+    parts: list[Stage] = []
+    for at, stage in enumerate(spec.stages):
+        if stage.uses is None or stage.uses.files is None or not known:
+            parts.append(stage if stage.uses is None else _with_tree(stage, ""))
+            continue
+        kept = [entry for entry in entries if is_named(os.fsdecode(entry.path), stage.uses.files)]
+        for name in stage.uses.files:
+            if not any(is_named(os.fsdecode(entry.path), [name]) for entry in kept):
+                faults.append(Fault("spec_uses_no_file", f"stages[{at}].uses.files", None, {"name": name}))
+        digest = app.store.put_listing(encode_listing(kept))
+        parts.append(_with_tree(stage, digest))
+    return msgspec.structs.replace(request, spec=msgspec.structs.replace(spec, stages=parts)), faults
+
+
+def _with_tree(stage: Stage, digest: str) -> Stage:
+    uses = msgspec.structs.replace(stage.uses or Uses(), tree=digest)
+    return msgspec.structs.replace(stage, uses=uses)
 
 
 def tree_missing(digest: str) -> Fault:
@@ -135,6 +205,8 @@ def resolve(tx: ReadTx, scope: Scope, request: SubmitRequest, outer: list[Fault]
     found.faults += _environment(request)
     tree = request.tree
     sent = tree is None or not tree.digest or may_use(tx, scope, Digest(tree.digest))
+    if not sent:  # what is in a tree that they may not read is not told
+        found.faults = [fault for fault in found.faults if fault.code != "spec_uses_no_file"]
     if not sent and not any(fault.code == "run_tree_missing" for fault in outer):
         found.faults.append(tree_missing(tree.digest if tree else ""))
     if request.reproduces:

@@ -21,7 +21,13 @@ def tick(app: App) -> Plan:
     seen = app.db.read(lambda tx: facts.observe(tx, inventory))
     decided = plan(app.clock.now_us(), seen.waiting, seen.nodes, seen.running)
     slots = facts.slots_of(inventory)
+    begun: set[str] = set()
     for begin in decided.starts:
+        key = seen.keys.get(begin.run_id, "")
+        if key in begun:
+            continue  # the next tick sees who works on it, and takes what that one leaves
+        if key:
+            begun.add(key)
         try:
             start.start(app, begin, slots, actor=ACTOR)
         except (Conflict, NotFound) as moved:  # the next tick sees the world as it has become
@@ -29,6 +35,9 @@ def tick(app: App) -> Plan:
     for leave in decided.preemptions:
         ask_to_leave(app, leave.attempt_id, leave.for_run)
     reasons = {run_id: Reason(code=why.code, params=dict(why.params)) for run_id, why in decided.reasons.items()}
+    for run_id, (stage, other) in seen.elsewhere.items():
+        if run_id in reasons and reasons[run_id].code == "backoff":
+            reasons[run_id] = Reason(code="stage_elsewhere", params={"stage": stage, "run": other})
     if reasons and app.db.read(lambda tx: runs.reasons_differ(tx, reasons)):
         app.db.write(lambda tx: runs.set_reasons(tx, reasons), actor=ACTOR)
     return decided

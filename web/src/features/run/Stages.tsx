@@ -1,5 +1,7 @@
+import { Link } from '@tanstack/react-router'
 import { useTranslation } from 'react-i18next'
 import type { StageView } from '@/api/types'
+import { sentence } from '@/i18n'
 import { Panel } from '@/ui/Blocks'
 import { Digest } from '@/ui/Small'
 import { State } from '@/ui/State'
@@ -30,6 +32,20 @@ export function Stages({ stages }: { stages: StageView[] }) {
                   {name} <Digest value={digest} />
                 </span>
               )),
+          },
+          {
+            id: 'why',
+            title: t('col_why'),
+            cell: (stage) => {
+              const why = stage.reason ? sentence(`reason.${stage.reason.code}`, stage.reason.params) : '–'
+              return stage.from_run ? (
+                <Link to="/runs/$run" params={{ run: stage.from_run }}>
+                  {why}
+                </Link>
+              ) : (
+                why
+              )
+            },
           },
           { id: 'attempt', title: t('attempt'), right: true, cell: (stage) => stage.attempt || '–' },
         ]}

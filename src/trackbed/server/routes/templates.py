@@ -1,0 +1,49 @@
+"""Templates of specs."""
+
+import asyncio
+from typing import Any
+
+from litestar import get, post
+
+from trackbed.base.errors import BadInput
+from trackbed.domain.scope import Permission, Scope
+from trackbed.server.app import App
+from trackbed.wire.templates import TemplateRequest, TemplateVersionView, TemplateView
+from trackbed.workflow import templates
+from trackbed.workflow.template import read_template
+
+READ = {"permission": Permission.READ}
+MAINTAIN = {"permission": Permission.MAINTAIN}
+
+
+@get("/api/v1/templates", opt=READ, name="list_templates", operation_id="list_templates")
+async def list_all(trackbed_app: App, who: Scope, space: str = "") -> list[TemplateView]:
+    """All templates, or those of one space, each with its newest version."""
+    return await trackbed_app.db.aread(lambda tx: templates.list_templates(tx, who, space))
+
+
+@get("/api/v1/templates/{name:str}", opt=READ, name="show_template", operation_id="show_template")
+async def show(trackbed_app: App, who: Scope, name: str, space: str = "") -> TemplateView:
+    """One template with all its versions, the newest first."""
+    return await trackbed_app.db.aread(lambda tx: templates.show(tx, who, name, space))
+
+
+@get("/api/v1/templates/{name:str}/resolve", opt=READ, name="resolve_template", operation_id="resolve_template")
+async def resolve(trackbed_app: App, who: Scope, name: str, ref: str) -> TemplateVersionView:
+    """The version that a reference means now."""
+    return await trackbed_app.db.aread(lambda tx: templates.resolve(tx, who, ref))
+
+
+@post("/api/v1/templates", opt=MAINTAIN, name="add_template", operation_id="add_template")
+async def add(data: TemplateRequest, trackbed_app: App, who: Scope) -> TemplateVersionView:
+    """Add the next version of a template, if the newest is the one that its writer saw."""
+    read, faults = await asyncio.to_thread(read_template, data.text)
+    if faults:
+        faults.sort(key=lambda fault: (fault.line is None, fault.line or 0))
+        raise BadInput("template_wrong", faults=faults, count=len(faults))
+    return await trackbed_app.db.awrite(
+        lambda tx: templates.add(tx, who, read, data.text, space=data.space, expected=data.expected), actor=who.actor
+    )
+
+
+routes: list[Any] = [list_all, show, resolve, add]
