@@ -37,7 +37,8 @@ from trackbed.server.board import Board
 from trackbed.server.idempotency import recall
 from trackbed.server.installation import first_admin, prepare_installation, read_json, write_credentials, write_private
 from trackbed.server.loops import runner
-from trackbed.server.problems import answer
+from trackbed.server.mlflow import routes as mlflow
+from trackbed.server.mlflow.errors import answer
 from trackbed.server.routes import access as access_routes
 from trackbed.server.routes import (
     artifacts,
@@ -71,6 +72,7 @@ _ROUTES: tuple[Any, ...] = (
     blobs,
     datasets,
     models,
+    mlflow,
     static_files,
 )
 
