@@ -10,6 +10,8 @@ from trackbed.base.errors import BadInput
 from trackbed.server.mlflow.filters import Field, Term
 from trackbed.server.mlflow.tables import tag
 
+PROMPT_MARK = "mlflow.prompt.is_prompt"
+
 
 class _alike(FunctionElement[bool]):  # noqa: N801 - a function of the database
     """Whether a text is like a pattern, letter by letter: SQLite's own LIKE does not mind capitals, its GLOB does."""
@@ -78,6 +80,8 @@ def _fitting(value: str | float, term: Term, *, numeric: bool) -> Any:
 def tagged(kind: str, owner: ColumnElement[str], term: Term) -> ColumnElement[bool]:
     """Return the condition that a thing has a tag whose value compares so; IS NULL means that it has none."""
     mine = select(tag.c.key).where(tag.c.kind == kind, tag.c.owner == owner, tag.c.key == term.field.key)
+    if term.field.key == PROMPT_MARK and term.operator == "!=":  # clients add this to every search of models
+        return not_(mine.where(tag.c.value == literal(str(term.values[0]))).exists())
     return holds(mine, tag.c.value, term)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy import ColumnElement, Integer, Select, func, select
 
 from trackbed.access import ensure_project, rename_project
 from trackbed.access.rules import DEFAULT_PROJECT, DEFAULT_SPACE
@@ -22,8 +22,8 @@ from trackbed.server.mlflow.tables import experiment
 DEFAULT_ID, DEFAULT_NAME = "0", "Default"  # what clients mean who chose no experiment
 MOST_NAME = 500
 MOST_RESULTS = 50_000
-_NAME = func.coalesce(experiment.c.name, project.c.name)
-_UPDATED = func.coalesce(experiment.c.updated_us, project.c.created_us)
+shown_name: ColumnElement[str] = func.coalesce(experiment.c.name, project.c.name)
+updated_us: ColumnElement[int] = func.coalesce(experiment.c.updated_us, project.c.created_us, type_=Integer)
 _NO_WORD = re.compile(r"[^\w.\-]+")
 
 
@@ -100,7 +100,7 @@ def active(found: Experiment) -> Experiment:
 
 def _named(tx: ReadTx, scope: Scope, name: str) -> Experiment | None:
     """Return the experiment of a name; that of MLflow goes before a project's own, the default space before others."""
-    rows = tx.rows(_select(scope).where(name == _NAME))
+    rows = tx.rows(_select(scope).where(shown_name == name))
     if not rows:
         old = select(project_name.c.project_id).where(project_name.c.name == name)
         rows = tx.rows(_select(scope).where(project.c.id.in_(old)))
@@ -111,7 +111,7 @@ def _named(tx: ReadTx, scope: Scope, name: str) -> Experiment | None:
 def _select(scope: Scope) -> Select[Any]:
     return (
         select(
-            project, space.c.name.label("space"), _NAME.label("shown"), _UPDATED.label("updated_us"),
+            project, space.c.name.label("space"), shown_name.label("shown"), updated_us.label("updated_us"),
             func.coalesce(experiment.c.deleted_us, 0).label("deleted_us"),
         )
         .join(space, space.c.id == project.c.space_id)
@@ -258,10 +258,10 @@ def _tagged(tx: Tx, found: Experiment, key: str) -> None:
 
 # --- search ----------------------------------------------------------------------------------------------------------
 
-_TEXTS: dict[str, ColumnElement[Any]] = {"name": _NAME, "experiment_id": project.c.id}
+_TEXTS: dict[str, ColumnElement[Any]] = {"name": shown_name, "experiment_id": project.c.id}
 _TIMES: dict[str, ColumnElement[Any]] = {
     "creation_time": project.c.created_us // 1000,
-    "last_update_time": _UPDATED // 1000,
+    "last_update_time": updated_us // 1000,
 }
 
 

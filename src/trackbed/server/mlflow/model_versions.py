@@ -37,7 +37,6 @@ class _Source:
     logged_id: str
     folder: places.Folder
     below: str
-    digest: str = ""  # of the version that is copied
 
 
 async def create(request: Request[Any, Any, Any], trackbed_app: App, who: Scope) -> Response[bytes]:
@@ -64,6 +63,7 @@ def _source(tx: ReadTx, scope: Scope, asked: Asked) -> _Source:
         if copied is None:
             raise BadInput("mlflow_source_foreign", source=uri[:200])
         place = Place(places.VERSION, registry_rows.owner_of(copied))
+        run_id, logged_id = run_id or copied.run_id, logged_id or copied.logged_model_id
     if place.kind == places.LOGGED:
         logged = places.find_logged(tx, scope, place.owner)
         run_id, logged_id = run_id or logged.source_run_id, logged_id or logged.id
@@ -101,15 +101,15 @@ def _below(files: list[File], folder: str) -> list[File]:
 def _register(tx: Tx, scope: Scope, asked: Asked, source: _Source, digest: Digest, size: int) -> Any:
     known = registry_rows.find_model(tx, scope, asked.need("name"))
     facts: dict[str, Any] = {}
-    if source.run_id:
-        run = run_views.find(tx, scope, source.run_id)
+    run = run_views.find(tx, scope, source.run_id) if source.run_id else None
+    if run is not None:
         facts = provenance(tx, run, Made(digest, size, run.attempt_id, run.attempt), last_values(tx, run.id))
     facts["mlflow"] = {"source": asked.need("source"), "model_id": source.logged_id}
     view = service.register(
         tx, scope, known.name, digest, space=known.space, size_bytes=size, run_id=source.run_id, provenance=facts,
         again=True,
     )  # fmt: skip
-    if source.run_id:
+    if run is not None:
         data = {"model": view.model, "version": view.version, "digest": view.digest}
         tx.emit(Event("run.registered", run.id, run.space_id, run.id, run.attempt_id, data))
     values = {

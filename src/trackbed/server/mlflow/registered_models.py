@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, select
 from sqlalchemy import delete as sql_delete
 
-from trackbed.base.errors import BadInput, Conflict, NotFound
+from trackbed.base.errors import BadInput, Conflict
 from trackbed.db import ReadTx, Tx
 from trackbed.domain.events import Event
 from trackbed.domain.scope import Permission, Scope
@@ -158,7 +158,7 @@ def get_by_alias(tx: ReadTx, scope: Scope, asked: Asked) -> Document:
     labels = registry_rows.aliases_of(tx, [row.id])[row.id]
     number = row.latest if label == "latest" and label not in labels else labels.get(label)
     if number is None:
-        raise NotFound("mlflow_alias_unknown", name=name[:200], alias=label[:100])
+        raise BadInput("mlflow_alias_unknown", name=name[:200], alias=label[:100])
     found = registry_rows.find_version(tx, scope, name, str(number))
     return {"model_version": registry_rows.version_view(tx, found)}
 
