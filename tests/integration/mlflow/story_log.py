@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import mlflow
-from mlflow.entities import Metric, Param, RunTag
+from mlflow.entities import Metric, Param, RunTag, ViewType
 from mlflow.exceptions import MlflowException
 
 client = mlflow.MlflowClient()
@@ -145,7 +145,6 @@ said["pages"] = pages
 # the end, and after it
 client.delete_run(ident)
 assert names_of("") == ["first"]
-from mlflow.entities import ViewType
 
 assert names_of("", run_view_type=ViewType.DELETED_ONLY) == ["second"]
 try:

@@ -3,6 +3,7 @@
 import json
 import sys
 import tempfile
+import warnings
 from pathlib import Path
 
 import mlflow
@@ -68,7 +69,6 @@ said["versions"] = [
 ]
 said["by_run"] = len(client.search_model_versions(f"run_id = '{run.info.run_id}'"))
 said["models"] = [one.name for one in client.search_registered_models("name ILIKE 'price%'")]
-import warnings
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
