@@ -65,7 +65,9 @@ def test_a_client_logs_registers_and_loads_models(tell: Any, server: Any) -> Non
     ours = server.json("GET", "/api/v1/models/Price-model")
     assert ours["latest"] == 3
     assert {one["run_id"] for one in ours["versions"]} == {said["run"]}
-    assert ours["versions"][0]["provenance"]["mlflow"]["source"].startswith(("models:/", "runs:/", "mlflow-artifacts:/"))
+    assert ours["versions"][0]["provenance"]["mlflow"]["source"].startswith(
+        ("models:/", "runs:/", "mlflow-artifacts:/")
+    )
 
 
 def test_a_token_as_user_name_is_enough(tell: Any, server: Any) -> None:

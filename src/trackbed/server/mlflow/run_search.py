@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, case, func, or_, select
+from sqlalchemy import ColumnElement, Integer, Select, and_, case, func, or_, select
 
 from trackbed.base.errors import BadInput, NotFound
 from trackbed.db import ReadTx
@@ -19,7 +19,7 @@ from trackbed.tracking.runs_tables import run
 
 USUAL, MOST = 1000, 50_000
 _STARTED = case((run.c.started_us > 0, run.c.started_us), else_=run.c.created_us) // 1000
-_ENDED = func.nullif(run.c.ended_us, 0) // 1000
+_ENDED = func.nullif(run.c.ended_us, 0, type_=Integer) // 1000
 _URI = "mlflow-artifacts:/" + run.c.project_id + "/" + run.c.id + "/artifacts"
 _TEXTS: dict[str, ColumnElement[Any]] = {
     "run_id": run.c.id, "run_name": run_views.shown_name, "status": run_views.shown_status, "user_id": run.c.owner,
@@ -62,6 +62,9 @@ def known_ids(tx: ReadTx, scope: Scope, idents: list[str]) -> list[str]:
 def _condition(term: Term) -> ColumnElement[bool]:
     field = term.field
     if field.entity == "metrics":
+        if term.operator == "!=":  # NaN, kept as NULL, differs from every number
+            differs = conditions.compared(metric.c.last, term, numeric=True)
+            return _metric(field).where(or_(differs, metric.c.last.is_(None))).exists()
         return conditions.holds(_metric(field), metric.c.last, term, numeric=True)
     if field.entity == "params":
         return _params(term)
