@@ -178,7 +178,8 @@ def listen(host: str, port: int) -> socket.socket:
         Conflict: `port_in_use`.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM)
+    # named TCP, or asyncio does not know it for one and lets every answer wait 40 ms for Nagle's algorithm
+    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind((host, port))
