@@ -1,5 +1,6 @@
 # make quickstart   everything from nothing to a trained, registered model and the board
 # make test         the tests of every day, at most 15 minutes; make test-full: all, resumable
+# make mlflow-venv  MLflow's own clients (newest and 3.6) for the tests that run them
 #
 # Variables: PYTHON (python3), VENV (.venv), TORCH_INDEX (index to take torch from; default: the CPU wheel where no
 # accelerator is found), TRACKBED_HOME (~/.trackbed), TRACKBED_WEB (skip | system), ARGS (options of quickstart), T (tests).
@@ -12,10 +13,10 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -q
 FAST := not slow and not gpu and not multi_gpu
 
-.PHONY: quickstart install dev check format test test-full web clean help verify-gpu schema
+.PHONY: quickstart install dev check format test test-full web clean help verify-gpu schema mlflow-venv
 
 help:
-	@sed -n '1,9s/^# \{0,1\}//p' Makefile
+	@sed -n '1,10s/^# \{0,1\}//p' Makefile
 
 quickstart: install
 	@$(BIN)/trackbed quickstart $(ARGS)
@@ -47,6 +48,12 @@ test: dev
 test-full: dev
 	@sh scripts/chromium.sh
 	@$(BIN)/python scripts/full.py
+
+mlflow-venv:
+	@for want in newest: 3.6:==3.6.*; do \
+	  place=.mlflow-venv/$${want%%:*}; \
+	  $(PYTHON) -m venv $$place && $$place/bin/pip install -q "mlflow$${want#*:}" scikit-learn || exit 1; \
+	done
 
 test-%: dev
 	$(PYTEST) $(wildcard tests/*/$*) $(T)

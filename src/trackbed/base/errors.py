@@ -28,7 +28,7 @@ class Fault(NamedTuple):
     code: str
     field: str = ""
     line: int | None = None
-    params: dict[str, Any] = {}  # noqa: RUF012 - never mutated
+    params: dict[str, Any] = {}
 
     def text(self, lang: str = "en") -> str:
         line = "" if not self.line else f"第 {self.line} 行" if lang == "zh" else f"line {self.line}"

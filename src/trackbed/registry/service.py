@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from sqlalchemy import Row, Select, func, select, update
+from sqlalchemy import Row, Select, delete, func, select, update
 
 from trackbed.base.entropy import new_id
 from trackbed.base.errors import Conflict, NotFound
@@ -29,11 +29,12 @@ def register(
     size_bytes: int = 0,
     run_id: str = "",
     provenance: Mapping[str, Any] | None = None,
+    again: bool = False,
 ) -> ModelVersionView:
     """Make the next version of a model; the model too, with its first one.
 
     The number is given under the lock of the model's row: no gaps, no number twice. The same tree from the same run
-    again gives the version that it is already.
+    again gives the version that it is already, unless it is wanted `again`.
 
     Raises:
         BadInput: `model_name_bad`.
@@ -47,7 +48,7 @@ def register(
     assert row is not None
     mine = select(version.c.version).where(version.c.model_id == row.id)
     same = tx.scalar(mine.where(version.c.digest == digest, version.c.run_id == run_id).limit(1))
-    if same is not None:
+    if same is not None and not again:
         return _version(tx, scope, row.id, same)
     number = row.latest + 1
     values = {
@@ -87,6 +88,44 @@ def set_alias(
     data = {"model": name, "alias": label, "version": number, "before": now or "-"}
     tx.emit(Event("model.alias_moved", known.id, space_id=known.space_id, data=data))
     return show(tx, scope, name, space)
+
+
+def ensure(tx: Tx, scope: Scope, name: str, *, space: str = DEFAULT_SPACE) -> str:
+    """Return the id of a model, made without a version if there is none; its first version comes with `register`.
+
+    Raises:
+        BadInput: `model_name_bad`.
+        NotFound, Denied: the space, or the right to write in it, is missing.
+    """
+    name = checked_name(name)
+    space_id = space_id_of(tx, scope, space, Permission.WRITE)
+    this = select(model.c.id).where(model.c.space_id == space_id, model.c.name == name)
+    known = tx.scalar(this)
+    if known is not None:
+        return known
+    first = {"id": new_id("mod"), "space_id": space_id, "name": name, "latest": 0, "created_us": tx.now_us}
+    tx.execute(upsert(model, first, key=["space_id", "name"]))
+    made: str = tx.scalar(this)
+    tx.emit(Event("model.created", made, space_id=space_id, data={"model": name}))
+    return made
+
+
+def drop_alias(tx: Tx, scope: Scope, name: str, label: str, *, space: str = DEFAULT_SPACE) -> bool:
+    """Take an alias away; return whether it was there.
+
+    Raises:
+        NotFound: `model_unknown`.
+    """
+    space_id_of(tx, scope, space, Permission.MAINTAIN)
+    known = _named(tx, scope, Ref(checked_name(name)), space, name)
+    this = (alias.c.model_id == known.id, alias.c.alias == label)
+    number = tx.scalar(select(alias.c.version).where(*this))
+    if number is None:
+        return False
+    tx.execute(delete(alias).where(*this))
+    data = {"model": name, "alias": label, "version": number}
+    tx.emit(Event("model.alias_dropped", known.id, space_id=known.space_id, data=data))
+    return True
 
 
 def resolve(tx: ReadTx, scope: Scope, ref: str, space: str = DEFAULT_SPACE) -> ModelVersionView:

@@ -8,6 +8,7 @@ The door looks at headers only: the Host must be one of ours (DNS rebinding), an
 from our own page. There is no CORS.
 """
 
+import base64
 import hmac
 import logging
 from typing import Any
@@ -46,7 +47,7 @@ async def guard(connection: Connection, handler: BaseRouteHandler) -> None:
     if permission is Permission.PUBLIC:
         return
     app: App = connection.app.state.trackbed
-    secret, by_cookie = credentials(connection)
+    secret, by_cookie = credentials(connection, basic=bool(handler.opt.get("basic")))
     login = await app.db.aread(lambda tx: authenticate(tx, secret))
     if by_cookie:
         check_csrf(connection, secret)
@@ -56,8 +57,10 @@ async def guard(connection: Connection, handler: BaseRouteHandler) -> None:
         await _touch(app, login)
 
 
-def credentials(connection: Connection) -> tuple[str, bool]:
+def credentials(connection: Connection, *, basic: bool = False) -> tuple[str, bool]:
     """Return the secret of a request and whether it came by cookie. A bearer token goes before a cookie.
+
+    Routes that take `basic` auth, for clients that know nothing else, read a token from user name or password.
 
     Raises:
         Unauthenticated: `token_missing`.
@@ -67,10 +70,24 @@ def credentials(connection: Connection) -> tuple[str, bool]:
         if secret.strip().startswith("tbs_"):  # a session lives in its cookie, where the CSRF check can see it
             raise Unauthenticated("token_dead")
         return secret.strip(), False
+    if basic and scheme.lower() == "basic":
+        return _basic(secret.strip()), False
     cookie = connection.cookies.get(COOKIE, "")
     if not cookie.startswith("tbs_"):
         raise Unauthenticated("token_missing")
     return cookie, True
+
+
+def _basic(encoded: str) -> str:
+    """Return the token in a Basic header: the user name, or the password beside any user name."""
+    try:
+        name, _, password = base64.b64decode(encoded, validate=True).decode().partition(":")
+    except ValueError:
+        raise Unauthenticated("token_dead") from None
+    found = next((part for part in (name, password) if part.startswith("tbp_")), "")
+    if not found:
+        raise Unauthenticated("token_dead")
+    return found
 
 
 def check_csrf(connection: Connection, session: str) -> None:

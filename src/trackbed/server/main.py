@@ -37,7 +37,8 @@ from trackbed.server.board import Board
 from trackbed.server.idempotency import recall
 from trackbed.server.installation import first_admin, prepare_installation, read_json, write_credentials, write_private
 from trackbed.server.loops import runner
-from trackbed.server.problems import answer
+from trackbed.server.mlflow import routes as mlflow
+from trackbed.server.mlflow.errors import answer
 from trackbed.server.routes import access as access_routes
 from trackbed.server.routes import (
     artifacts,
@@ -73,6 +74,7 @@ _ROUTES: tuple[Any, ...] = (
     datasets,
     models,
     templates,
+    mlflow,
     static_files,
 )
 
@@ -178,7 +180,8 @@ def listen(host: str, port: int) -> socket.socket:
         Conflict: `port_in_use`.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM)
+    # named TCP, or asyncio does not know it for one and lets every answer wait 40 ms for Nagle's algorithm
+    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind((host, port))

@@ -53,11 +53,12 @@ def body_of(error: TrackbedError) -> bytes:
 
 def answer(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
     """Return the response of any exception; what we did not foresee gets a log id, and the log gets the rest."""
-    told = _told(request, error)
-    return Response(body_of(told), status_code=told.http_status, media_type=MEDIA, headers=headers_of(told))
+    said = told(request, error)
+    return Response(body_of(said), status_code=said.http_status, media_type=MEDIA, headers=headers_of(said))
 
 
-def _told(request: Request[Any, Any, Any], error: Exception) -> TrackbedError:
+def told(request: Request[Any, Any, Any], error: Exception) -> TrackbedError:
+    """Return what may be said of any exception; the log gets the rest."""
     if isinstance(error, TrackbedError):
         if error.http_status >= 500:
             log.error("%s %s: %s", request.method, request.url.path, error, exc_info=error.__cause__)

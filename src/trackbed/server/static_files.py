@@ -43,7 +43,7 @@ class StaticFiles:
         name = path.strip("/") or "index.html"
         if name not in self._files and name != "index.html":
             dotted = "." in name.rsplit("/", 1)[-1] and not name.startswith(_NAMED)
-            if name.startswith(("assets/", "api/")) or name == "api" or dotted or ".." in name.split("/"):
+            if name.startswith(("assets/", "api/", "ajax-api/")) or name == "api" or dotted or ".." in name.split("/"):
                 raise NotFoundException
             name = "index.html"
         if name not in self._files:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from sqlalchemy import Row, select
+from sqlalchemy import Row, delete, select
 
 from trackbed.base.errors import NotFound
 from trackbed.db import ReadTx, Tx, upsert
@@ -97,6 +97,12 @@ def find(tx: ReadTx, run: RunRow, path: str) -> ArtifactView:
     if row is None:
         raise NotFound("artifact_unknown", path=path, ref=ref_of(run))
     return _view(row)
+
+
+def forget(tx: Tx, run_id: str, path: str) -> int:
+    """Take a file, or all files below a folder, off the record; return how many. The store keeps bytes until it is swept."""
+    below = artifact.c.path.startswith(path + "/", autoescape=True)
+    return tx.execute(delete(artifact).where(artifact.c.run_id == run_id, (artifact.c.path == path) | below)).rowcount
 
 
 def _view(row: Row[Any]) -> ArtifactView:

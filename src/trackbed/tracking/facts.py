@@ -62,6 +62,12 @@ def params_of_runs(tx: ReadTx, run_ids: Sequence[str], names: Sequence[str]) -> 
     return found
 
 
+def all_params_of_runs(tx: ReadTx, run_ids: Sequence[str]) -> list[tuple[str, str, Any]]:
+    """Return run, name and value, exact, of all params of some runs, by name."""
+    stmt = select(param.c.run_id, param.c.name, param.c.value).where(param.c.run_id.in_(run_ids))
+    return [(row.run_id, row.name, unpack(row.value)) for row in tx.rows(stmt.order_by(param.c.name))]
+
+
 def change_tags(tx: Tx, run_id: str, changes: Iterable[tuple[Sequence[str], Sequence[str]]]) -> None:
     """Add and remove tags in the order said."""
     before = msgspec.json.decode(tx.scalar(select(run.c.tags).where(run.c.id == run_id)), type=list[str])

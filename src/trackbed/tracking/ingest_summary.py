@@ -79,6 +79,8 @@ def update(tx: Tx, run_id: str, groups: Sequence[Group]) -> dict[Stream, State]:
         stream = (one.key, one.rank)
         before = changed.get(stream) or known.get(stream) or State()
         after = merge(before, one.summary) if one.summary is not None and stream not in late else None
+        if after is None and stream not in late:
+            after = at_the_end(before, one)
         if after is None:
             overlapping.append(one)
             late.add(stream)
@@ -88,6 +90,28 @@ def update(tx: Tx, run_id: str, groups: Sequence[Group]) -> dict[Stream, State]:
         _overlap(tx, run_id, overlapping, known, changed)
     store(tx, run_id, changed)
     return changed
+
+
+def at_the_end(state: State, group: Group) -> State | None:
+    """Return the summary with points at its last step or behind it, None where only the frames can tell.
+
+    A metric that is logged without steps stands at one step for ever; looking at all its frames each time would take
+    longer with every point.
+    """
+    if state.count and group.version < state.version:
+        return None
+    after = msgspec.structs.replace(state)
+    for step, ts, value in zip(group.steps, group.stamps, group.values, strict=True):
+        if after.count == 0 or step > after.last_step:
+            after.add(step, value, ts)
+        elif step < after.last_step:
+            return None
+        elif after.replace(step, after.last, value, ts):  # an extreme was replaced
+            if after.count != 1:
+                return None
+            after = summarize([(step, value, ts, group.version)])
+    after.version = max(state.version, group.version)
+    return after
 
 
 def store(tx: Tx, run_id: str, changed: dict[Stream, State]) -> None:

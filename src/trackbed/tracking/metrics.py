@@ -334,6 +334,23 @@ def last_values_of(
     return found
 
 
+def last_points_of(tx: ReadTx, run_ids: Sequence[str]) -> list[tuple[str, str, int, int, float]]:
+    """Return run, metric, step, time (µs) and value of the last counted point of each metric; of lower ranks first."""
+    stmt = select(metric.c.run_id, metric.c.key, metric.c.state).where(metric.c.run_id.in_(run_ids))
+    rows = tx.rows(stmt.order_by(metric.c.rank, metric.c.key))
+    states = [(row.run_id, row.key, _state(row.state)) for row in rows]
+    return [(run_id, key, state.last_step, state.last_ts, state.last) for run_id, key, state in states]
+
+
+def standing_points(tx: ReadTx, run_id: str, key: str) -> list[tuple[int, int, float]]:
+    """Return step, time (µs) and value of the points of a metric that stand, of its lowest rank, duplicates included."""
+    columns = CURVES.columns(tx, run_id, [key])
+    if not columns:
+        return []
+    shown = columns[min(columns, key=lambda stream: stream[1])].standing()
+    return list(zip(shown.step, shown.ts, shown.value, strict=True))
+
+
 def last_step(tx: ReadTx, run_id: str) -> int | None:
     """Return the greatest step that any metric of the run has."""
     return tx.scalar(select(tail.c.last_step).where(tail.c.run_id == run_id))

@@ -22,9 +22,9 @@ _STATES = {
 }
 
 
-def begin(tx: Tx, scope: Scope, request: OutsideRunRequest) -> runs.RunRow:
+def begin(tx: Tx, scope: Scope, request: OutsideRunRequest, *, space: str = DEFAULT_SPACE) -> runs.RunRow:
     """Make a run that is running already, with attempt 1 on no cards; the same key of the same person gives the same run."""
-    project = ensure_project(tx, scope, DEFAULT_SPACE, request.project)
+    project = ensure_project(tx, scope, space, request.project)
     if request.key:
         known = tx.one(
             select(run).where(
@@ -61,9 +61,15 @@ def heard(tx: Tx, row: runs.RunRow) -> runs.RunRow:
     if not row.outside:
         return row
     if row.state == RunState.FAILED.value and row.cause == Cause.LOST.value:
-        row = runs.move(tx, row, RunState.RUNNING, "run.reopened", cause="", reason="")
-        _set_attempt(tx, row, state=AttemptState.RUNNING.value, cause="", ended_us=0)
+        row = reopen(tx, row)
     runs.note_contact(tx, row.id)
+    return row
+
+
+def reopen(tx: Tx, row: runs.RunRow) -> runs.RunRow:
+    """Let a failed run go on: its client is there again."""
+    row = runs.move(tx, row, RunState.RUNNING, "run.reopened", cause="", reason="")
+    _set_attempt(tx, row, state=AttemptState.RUNNING.value, cause="", ended_us=0)
     return row
 
 

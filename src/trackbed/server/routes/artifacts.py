@@ -2,7 +2,6 @@
 
 import asyncio
 import mimetypes
-from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import quote
 
@@ -13,12 +12,12 @@ from trackbed.base.ids import FileDigest
 from trackbed.db import ReadTx
 from trackbed.domain.scope import Permission, Scope
 from trackbed.server.app import App
+from trackbed.server.bodies import blocks
 from trackbed.tracking import artifacts as files
 from trackbed.tracking import runs
 from trackbed.wire.runs import ArtifactView
 
 READ_BY_JOBS = {"permission": Permission.READ, "attempt": True}
-BLOCK = 2**20
 # An origin of its own, scripts without network: a report draws its plots, and reads nothing.
 SANDBOX = (
     "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; "
@@ -66,15 +65,7 @@ async def content(trackbed_app: App, who: Scope, run: str, path: str, download: 
         "ETag": f'"{view.file_digest}"',
     }
     media = shown or mimetypes.guess_type(name)[0] or "application/octet-stream"
-    return Stream(_blocks(reader), media_type=media, headers=headers)
-
-
-async def _blocks(reader: Any) -> AsyncIterator[bytes]:
-    try:
-        while block := await asyncio.to_thread(reader.read, BLOCK):
-            yield block
-    finally:
-        reader.close()
+    return Stream(blocks(reader), media_type=media, headers=headers)
 
 
 routes: list[Any] = [list_artifacts, content]

@@ -3,7 +3,6 @@
 import asyncio
 import re
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, AsyncIterator
 from threading import Lock
 from typing import Any
 from urllib.parse import parse_qs, quote
@@ -18,8 +17,9 @@ from trackbed.db import ReadTx
 from trackbed.domain.scope import Permission, Scope
 from trackbed.formats.tree import Entry, decode_listing, is_digest, is_file_digest, show, tree_digest
 from trackbed.server.app import App
+from trackbed.server.bodies import BLOCK, Body, blocks
 from trackbed.server.flows import trees
-from trackbed.storage.store import Reader, Store
+from trackbed.storage.store import Store
 from trackbed.wire.data import CommitTree, HasReply, HasRequest, ListingEntry, TreeView
 
 WRITE_TOO = {"permission": Permission.WRITE, "attempt": True}
@@ -28,7 +28,6 @@ MOST_BATCH = 16 << 20  # bytes of a batch of blobs
 MOST_LISTING = 512 << 20  # bytes of a listing as it is sent: some four million files
 MOST_ASKED = 100_000  # digests in one question
 MOST_ENTRIES = 10_000  # entries of a page
-BLOCK = 1 << 20
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)")
 _CACHED_ENTRIES = 500_000
 
@@ -66,12 +65,12 @@ async def put_many(request: Request[Any, Any, Any], trackbed_app: App, who: Scop
 async def put_one(request: Request[Any, Any, Any], trackbed_app: App, who: Scope, file_digest: str) -> None:
     """Keep one blob of any size, as it streams in."""
     digest = _file_digest(file_digest)
-    body = _Body(request.stream(), asyncio.get_running_loop())
+    body = Body(request.stream(), asyncio.get_running_loop())
     await asyncio.to_thread(_receive, trackbed_app.store, digest, body)
     await _hold(trackbed_app, who, [digest])
 
 
-def _receive(store: Store, digest: FileDigest, body: "_Body") -> None:
+def _receive(store: Store, digest: FileDigest, body: Body) -> None:
     if store.missing([digest]):
         store.put_blob(body, expect=digest)  # type: ignore[arg-type]
         return
@@ -80,26 +79,6 @@ def _receive(store: Store, digest: FileDigest, body: "_Body") -> None:
         hasher.update(piece)
     if hasher.hexdigest() != digest:
         raise BadInput("storage_digest_mismatch", expected=digest, actual=hasher.hexdigest())
-
-
-class _Body:
-    """A request's body as a file for a worker thread; the loop gives a piece at a time, so nothing piles up."""
-
-    def __init__(self, stream: AsyncGenerator[bytes, None], loop: asyncio.AbstractEventLoop) -> None:
-        self._stream, self._loop, self._rest = stream, loop, b""
-
-    def read(self, size: int = -1, /) -> bytes:
-        if not self._rest:
-            self._rest = asyncio.run_coroutine_threadsafe(_next(self._stream), self._loop).result()
-        piece, self._rest = (self._rest, b"") if size < 0 else (self._rest[:size], self._rest[size:])
-        return piece
-
-
-async def _next(stream: AsyncGenerator[bytes, None]) -> bytes:
-    async for piece in stream:
-        if piece:
-            return piece
-    return b""
 
 
 async def _hold(app: App, who: Scope, digests: list[FileDigest]) -> None:
@@ -179,7 +158,7 @@ async def content(request: Request[Any, Any, Any], trackbed_app: App, who: Scope
     if stretch:
         headers["Content-Range"] = f"bytes {start}-{start + length - 1}/{found.size}"
     return Stream(
-        _blocks(reader), status_code=206 if stretch else 200, media_type="application/octet-stream", headers=headers
+        blocks(reader), status_code=206 if stretch else 200, media_type="application/octet-stream", headers=headers
     )
 
 
@@ -191,14 +170,6 @@ def _closed(digest: str) -> dict[str, str]:
         "Content-Security-Policy": "sandbox; default-src 'none'",
         "X-Content-Type-Options": "nosniff",
     }
-
-
-async def _blocks(reader: Reader) -> AsyncIterator[bytes]:
-    try:
-        while block := await asyncio.to_thread(reader.read, BLOCK):
-            yield block
-    finally:
-        reader.close()
 
 
 def _stretch(asked: str, only_if: str, entry: Entry) -> tuple[int, int] | None:

@@ -41,7 +41,7 @@ async def frames(request: Request[Any, Any, Any], trackbed_app: App, who: Scope,
         return _keep(tx, row.id, prepared, attempt=attempt, missing=missing)
 
     done = await app.db.awrite(work, actor=who.actor, lane="bulk")
-    _tell(app, row, done)
+    tell(app, row, done)
     return done.receipt
 
 
@@ -63,7 +63,7 @@ def _keep(tx: Tx, run_id: str, prepared: Prepared, *, attempt: int | None, missi
     return done
 
 
-def _tell(app: App, row: runs.RunRow, done: Ingested) -> None:
+def tell(app: App, row: runs.RunRow, done: Ingested) -> None:
     """Tell open pages that there is more to see; what they missed they read by cursor."""
     receipt = done.receipt
     if not receipt.frames:

@@ -1,0 +1,57 @@
+"""How routes of this surface are made: one function of a transaction each, under both prefixes of MLflow."""
+
+from collections.abc import Callable
+from typing import Any
+
+from litestar import Request, Response, route
+from litestar.handlers import HTTPRouteHandler
+
+from trackbed.db import ReadTx, Tx
+from trackbed.domain.scope import Permission, Scope
+from trackbed.server.app import App
+from trackbed.server.mlflow.codec import Asked, Document, answer, ask
+
+PREFIXES = ("/api/2.0/mlflow", "/ajax-api/2.0/mlflow")
+Reading = Callable[[ReadTx, Scope, Asked], Document]
+Writing = Callable[[Tx, Scope, Asked], Document]
+
+
+def both(path: str) -> list[str]:
+    """Return the path as programs and as MLflow's page ask for it."""
+    return [f"{prefix}/{path}" for prefix in PREFIXES]
+
+
+def options(permission: Permission) -> dict[str, Any]:
+    """Return what a handler declares: who may, and that basic auth is taken here."""
+    return {"permission": permission, "basic": True}
+
+
+def reads(methods: str, path: str, work: Reading) -> HTTPRouteHandler:
+    """Return the handler of a route that only reads."""
+
+    async def handler(request: Request[Any, Any, Any], trackbed_app: App, who: Scope) -> Response[bytes]:
+        asked = await ask(request)
+        return answer(await trackbed_app.db.aread(lambda tx: work(tx, who, asked)))
+
+    return made(methods, path, Permission.READ, handler)
+
+
+def writes(methods: str, path: str, work: Writing, *, permission: Permission = Permission.WRITE) -> HTTPRouteHandler:
+    """Return the handler of a route that changes something: one unit of work, durable before the answer."""
+
+    async def handler(request: Request[Any, Any, Any], trackbed_app: App, who: Scope) -> Response[bytes]:
+        asked = await ask(request)
+        return answer(await trackbed_app.db.awrite(lambda tx: work(tx, who, asked), actor=who.actor))
+
+    return made(methods, path, permission, handler)
+
+
+def made(methods: str, path: str, permission: Permission, handler: Any) -> HTTPRouteHandler:
+    """Return a handler under both prefixes. `methods` is one or more, separated by blanks."""
+    return route(
+        both(path),
+        http_method=methods.split(),  # pyright: ignore[reportArgumentType] - names of methods are taken too
+        opt=options(permission),
+        status_code=200,
+        include_in_schema=False,
+    )(handler)

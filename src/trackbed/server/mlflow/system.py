@@ -1,0 +1,46 @@
+"""What clients ask of the server itself before they begin."""
+
+from typing import Any
+
+from litestar import Response, get
+
+from trackbed.domain.scope import Permission
+from trackbed.server.app import App
+from trackbed.server.mlflow.codec import answer
+from trackbed.server.mlflow.routing import options
+
+# The newest MLflow whose client was run against this surface; clients choose by it what they may ask for.
+SPOKEN = "3.17.2"
+
+
+@get("/health", opt={"permission": Permission.PUBLIC}, include_in_schema=False)
+async def health(trackbed_app: App) -> Response[str]:
+    """Up, as MLflow says it."""
+    ok = not trackbed_app.stopping.is_set()
+    return Response("OK" if ok else "stopping", status_code=200 if ok else 503, media_type="text/plain")
+
+
+@get("/version", opt=options(Permission.SIGNED_IN), include_in_schema=False)
+async def version() -> Response[str]:
+    """The version of MLflow whose routes are spoken."""
+    return Response(SPOKEN, media_type="text/plain")
+
+
+@get(
+    ["/api/3.0/mlflow/server-info", "/ajax-api/3.0/mlflow/server-info"],
+    opt=options(Permission.SIGNED_IN),
+    include_in_schema=False,
+)
+async def server_info() -> Response[bytes]:
+    """What parts of MLflow there are: no workspaces, no archive of traces, no multipart."""
+    return answer(
+        {
+            "store_type": "Trackbed", "workspaces_enabled": False, "trace_archival_enabled": False,
+            "multipart_uploads_enabled": False, "multipart_downloads_enabled": False,
+            "presigned_upload_run_id_supported": False, "presigned_upload_model_id_supported": False,
+            "features_enabled": {"gateway": False},
+        }
+    )  # fmt: skip
+
+
+routes: list[Any] = [health, version, server_info]
