@@ -1,6 +1,6 @@
 """Tombstones of packs: said dead at one time, removed at a later one. What lies between is where a writer may object.
 
-mark    a pack that nothing reaches gets `tombs/<pack id>`; writers treat it as absent from then on
+mark    a pack that nothing reaches gets `tombs/packs/<pack id>`; writers treat it as absent from then on
 commit  right before its record is put, a writer asks that no pack it relies on has one, or is gone
 sweep   after a grace longer than any commit takes, everything is marked again: reached → tombstone off, else both go
 """
@@ -13,7 +13,8 @@ from trackbed.base.errors import Conflict
 from trackbed.storage.backends.port import Backend
 from trackbed.storage.index import PACKS, ChunkIndex
 
-TOMBS = "tombs/"
+TOMBS = "tombs/packs/"
+TREE_TOMBS = "tombs/trees/"
 
 
 class _Tomb(msgspec.Struct):
@@ -36,6 +37,20 @@ class Tombs:
 
     def put(self, pack_id: bytes, *, now_us: int) -> None:
         self._backend.put(TOMBS + pack_id.hex(), msgspec.json.encode(_Tomb(now_us)))
+
+    def tree_fades(self, name: str) -> bool:
+        """Whether a tree's record has a tombstone: who asks for the tree is told that it is not here, and adds it again."""
+        return self._backend.stat(TREE_TOMBS + name) is not None
+
+    def trees(self) -> dict[str, int]:
+        """Name of a tree's record → when its tombstone was put."""
+        return {info.name[len(TREE_TOMBS) :]: info.modified_us for info in self._backend.list(TREE_TOMBS)}
+
+    def put_tree(self, name: str, *, now_us: int) -> None:
+        self._backend.put(TREE_TOMBS + name, msgspec.json.encode(_Tomb(now_us)))
+
+    def lift_tree(self, name: str) -> None:
+        self._backend.delete(TREE_TOMBS + name)
 
     def lift(self, pack_id: bytes) -> None:
         self._backend.delete(TOMBS + pack_id.hex())
