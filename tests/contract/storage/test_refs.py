@@ -27,7 +27,7 @@ class Plain:
 
     def open(self, place: str, data: bytes) -> bytes:
         if not data.startswith(place.encode()):
-            raise Damaged("storage_object_damaged", name=place)
+            raise Damaged("storage_record_damaged", what="pointer", name=place)
         return data[len(place) :]
 
 
