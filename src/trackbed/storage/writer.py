@@ -1,0 +1,275 @@
+"""From files to frames: cut, look up, gather what is new beside its neighbours, hand it to the packs.
+
+    file ─ chunks ─┬ known: left alone
+                   └ new: a run ─┬ between two known chunks and short ─ delta frame against what stood there
+                                 └ else ─ plain frame
+
+Pages of manifests go the same way, in frames of their own, against the page that began or ended with the same chunk.
+One window of the file, one batch of lookups and the frames in flight are in memory, whatever the file's size.
+"""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from blake3 import blake3
+
+from trackbed.base.ids import FileDigest
+from trackbed.formats import frame as frames
+from trackbed.formats import manifest
+from trackbed.formats.cut import Cutter, read_chunks
+from trackbed.formats.footer import FileRow
+from trackbed.formats.manifest import Root, Row
+from trackbed.storage import delta
+from trackbed.storage.delta import Slice
+from trackbed.storage.index import ChunkAt, ChunkIndex
+from trackbed.storage.keys import Keys
+from trackbed.storage.packs import PackWriter, Piece, Plan
+from trackbed.storage.reader import FrameReader, hints_of
+
+FRAME_BYTES = 512 * 1024
+SMALL = 128 * 1024  # a file below this is one chunk
+_BATCH_CHUNKS, _BATCH_BYTES = 256, 4 * 1024 * 1024
+_FRAME_ROWS = 8192
+
+
+class Source(Protocol):
+    def readinto(self, buffer: memoryview, /) -> int: ...
+
+
+@dataclass
+class _Offer:
+    chunk_id: bytes
+    data: bytes | memoryview
+    role: int = frames.DATA
+    files: tuple[FileRow, ...] = ()
+
+
+@dataclass
+class _Gather:
+    """Chunks that will share a frame, and what it is compressed against."""
+
+    pieces: list[Piece] = field(default_factory=list[Piece])
+    size: int = 0
+    slices: list[Slice] = field(default_factory=list[Slice])
+
+    def takes(self, size: int, slices: list[Slice], most: int) -> bool:
+        base = sum(one.length for one in [*self.slices, *slices])
+        return not self.pieces or (
+            self.size + size <= most and base <= delta.MOST_BASE and len(self.pieces) < _FRAME_ROWS
+        )
+
+    def add(self, pieces: list[Piece], slices: list[Slice]) -> None:
+        self.pieces += pieces
+        self.size += sum(len(piece.data) for piece in pieces)
+        self.slices += slices
+
+
+class _Lane:
+    """A stream of chunks of one sort. Runs of new ones become frames."""
+
+    def __init__(self, packs: PackWriter, reader: FrameReader, level: int) -> None:
+        self._packs, self._reader, self._level = packs, reader, level
+        self._plain, self._delta = _Gather(), _Gather()
+        self._run: list[Piece] = []
+        self._run_size = 0
+        self._left: ChunkAt | None = None
+        self._long = False
+
+    def known(self, place: ChunkAt | None) -> None:
+        """A chunk that is here stands next; None: it is on its way in this very write, its place not known yet."""
+        if self._run:
+            self._close_run(place)
+        self._left, self._long = place, False
+
+    def new(self, piece: Piece) -> None:
+        if self._long:
+            self._gather_plain([piece])
+            return
+        self._run.append(piece)
+        self._run_size += len(piece.data)
+        if self._run_size > delta.MOST_NEW:
+            self._gather_plain(self._take_run())
+            self._long = True
+
+    def new_beside(self, piece: Piece, like: ChunkAt | None) -> None:
+        """A chunk that is new, and a known one that it may be a near copy of."""
+        slices = delta.whole(like) if like else []
+        if slices and len(piece.data) <= delta.MOST_NEW:
+            self._gather_delta([piece], slices)
+        else:
+            self._gather_plain([piece])
+
+    def finish(self) -> None:
+        self.known(None)
+        self._flush_plain()
+        self._flush_delta()
+
+    def _close_run(self, right: ChunkAt | None) -> None:
+        size = self._run_size
+        slices = delta.replaced(self._left, right, size)
+        if slices:
+            self._gather_delta(self._take_run(), slices)
+        else:
+            self._gather_plain(self._take_run())
+
+    def _take_run(self) -> list[Piece]:
+        run, self._run, self._run_size = self._run, [], 0
+        return run
+
+    def _gather_plain(self, pieces: list[Piece]) -> None:
+        for piece in pieces:
+            if not self._plain.takes(len(piece.data), [], FRAME_BYTES):
+                self._flush_plain()
+            self._plain.add([piece], [])
+
+    def _gather_delta(self, pieces: list[Piece], slices: list[Slice]) -> None:
+        if not self._delta.takes(sum(len(piece.data) for piece in pieces), slices, delta.MOST_NEW):
+            self._flush_delta()
+        self._delta.add(pieces, slices)
+
+    def _flush_plain(self) -> None:
+        full, self._plain = self._plain, _Gather()
+        if full.pieces:
+            self._packs.frame(full.pieces, Plan(level=self._level))
+
+    def _flush_delta(self) -> None:
+        full, self._delta = self._delta, _Gather()
+        if not full.pieces:
+            return
+        slices = delta.merged(full.slices)
+        bases = tuple(one.base for one in slices)
+
+        def read_base() -> bytes:
+            return b"".join(self._reader.plain(one.frame)[one.start : one.start + one.length] for one in slices)
+
+        self._packs.frame(full.pieces, Plan(bases, read_base, delta.depth_over(slices), level=self._level))
+
+
+class ContentWriter:
+    """One write: files in, packs out. `known` tells which ids were on their way before they could be looked up."""
+
+    def __init__(
+        self, packs: PackWriter, keys: Keys, index: ChunkIndex, reader: FrameReader, cutter: Cutter, *, level: int = 3
+    ) -> None:
+        self._packs, self._keys, self._index, self._cutter = packs, keys, index, cutter
+        self._data, self._pages = _Lane(packs, reader, level), _Lane(packs, reader, level)
+        self._offers: list[_Offer] = []
+        self._offered = 0
+        self._fresh: set[bytes] = set()  # new in this write
+        self.relied: set[bytes] = set()  # packs with chunks that were here
+        self.new_chunks = 0
+
+    def small(self, data: bytes) -> FileDigest:
+        """Take a file of one chunk."""
+        digest = FileDigest(blake3(data).hexdigest())
+        self._offer(_Offer(self._keys.content_id(digest), data))
+        return digest
+
+    def large(self, source: Source, *, on_bytes: "_OnBytes | None" = None) -> tuple[FileDigest, int]:
+        """Take a file by its stream, in bounded memory. Return its digest and size."""
+        hasher, pages, size = blake3(), _Pages(self), 0
+        for views in read_chunks(source, self._cutter):
+            for view in views:
+                hasher.update(view)
+                chunk_id = self._keys.chunk_id(view)
+                self._offer(_Offer(chunk_id, view))
+                pages.row(Row(chunk_id, len(view)))
+            self._settle()  # the window is used again
+            count = sum(len(view) for view in views)
+            size += count
+            if on_bytes:
+                on_bytes(count)
+        digest = FileDigest(hasher.hexdigest())
+        pages.root(digest, size)
+        return digest, size
+
+    def finish(self) -> set[bytes]:
+        """Write out everything. Return the packs, new and old, that the content of this write lies in."""
+        self._settle()
+        self._data.finish()
+        self._pages.finish()
+        return self._packs.finish() | self.relied
+
+    def page(self, rows: list[Row], level: int) -> Row:
+        data = manifest.write_page(rows, level=level)
+        chunk_id = self._keys.chunk_id(data)
+        self._offer(_Offer(chunk_id, data, frames.PAGE, tuple(hints_of(self._keys, chunk_id, frames.PAGE, data))))
+        return Row(chunk_id, sum(row.size for row in rows))
+
+    def root(self, root: Root) -> None:
+        data = manifest.write_root(root)
+        chunk_id = self._keys.chunk_id(data)
+        row = FileRow(self._keys.file_id(root.digest), root.size, chunk_id, root.levels)
+        hints = hints_of(self._keys, chunk_id, frames.ROOT, data)
+        self._offer(_Offer(chunk_id, data, frames.ROOT, (row, *hints)))
+
+    def _offer(self, offer: _Offer) -> None:
+        self._offers.append(offer)
+        self._offered += len(offer.data)
+        if len(self._offers) >= _BATCH_CHUNKS or self._offered >= _BATCH_BYTES:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Look up what was offered, and pass it to its lane."""
+        offers, self._offers, self._offered = self._offers, [], 0
+        places = self._index.chunks([offer.chunk_id for offer in offers])
+        for offer in offers:
+            place = places.get(offer.chunk_id)
+            if place and place.fading:
+                place = None  # being collected: written again
+            lane = self._data if offer.role == frames.DATA else self._pages
+            if offer.chunk_id in self._fresh:
+                lane.known(None)
+            elif place and (offer.role != frames.ROOT or self._index.file(offer.files[0].file_id)):
+                self.relied.add(place.frame.pack_id)
+                lane.known(place)
+            else:
+                self._fresh.add(offer.chunk_id)
+                self.new_chunks += 1
+                piece = Piece(offer.chunk_id, bytes(offer.data), offer.role, offer.files)
+                if offer.role == frames.DATA:
+                    lane.new(piece)
+                else:
+                    lane.new_beside(piece, self._like(offer))
+
+    def _like(self, offer: _Offer) -> ChunkAt | None:
+        """The page before the edit, if there was one."""
+        hints = self._index.files([row.file_id for row in offer.files if row.levels == 255])
+        for row in hints.values():
+            place = self._index.chunk(row.root)
+            if place and not place.fading:
+                self.relied.add(place.frame.pack_id)
+                return place
+        return None
+
+
+class _OnBytes(Protocol):
+    def __call__(self, count: int, /) -> None: ...
+
+
+class _Pages:
+    """Rows of a file as they come; pages leave as soon as they end, level over level."""
+
+    def __init__(self, writer: ContentWriter) -> None:
+        self._writer = writer
+        self._levels: list[list[Row]] = [[]]
+
+    def row(self, row: Row, level: int = 0) -> None:
+        if level == len(self._levels):
+            self._levels.append([])
+        rows = self._levels[level]
+        rows.append(row)
+        if manifest.ends_page(len(rows), row.chunk_id):
+            self._end_page(level)
+
+    def root(self, digest: FileDigest, size: int) -> None:
+        level = 0
+        while level + 1 < len(self._levels):
+            if self._levels[level]:
+                self._end_page(level)
+            level += 1
+        self._writer.root(Root(digest, size, level + 1, self._levels[level]))
+
+    def _end_page(self, level: int) -> None:
+        rows, self._levels[level] = self._levels[level], []
+        self.row(self._writer.page(rows, level + 1), level + 1)
