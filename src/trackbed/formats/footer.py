@@ -11,7 +11,8 @@ SHARED, PRIVATE = 0, 1  # classes: deduplicated in the domain | one run's own, d
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """A stretch of another frame's plain bytes that a delta frame is compressed against."""
+    """A stretch of another frame's plain bytes that a delta frame is compressed against. In rows only the frame is named:
+    start and length are 0 there."""
 
     frame_id: bytes
     start: int

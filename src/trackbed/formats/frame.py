@@ -7,7 +7,7 @@ A codec turns the plain bytes of all chunks, one after the other, into the body.
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,8 +24,9 @@ MAX_ROWS = 16_384
 STORED, ZSTD, DELTA, PLANES, XOR = range(5)  # codecs
 DATA, PAGE, ROOT = range(3)  # roles of chunks
 
-_COUNTS = struct.Struct("<HH")
-_BASE = struct.Struct("<16sII")
+_COUNTS = struct.Struct("<BHH")  # base frames, base slices, rows
+_SLICE = struct.Struct("<BII")  # which base frame, start, length
+MAX_BASE_FRAMES = 255
 _LENGTH_BITS = 28
 _PROBE = 64 * 1024
 _WORTH = 0.95  # what does not shrink below this is stored
@@ -73,23 +74,35 @@ def read_header(data: bytes) -> Header:
 
 
 def write_table(table: Table) -> bytes:
-    bases = b"".join(_BASE.pack(base.frame_id, base.start, base.length) for base in table.bases)
+    ids = list(dict.fromkeys(base.frame_id for base in table.bases))
+    number = {frame_id: at for at, frame_id in enumerate(ids)}
+    slices = b"".join(_SLICE.pack(number[base.frame_id], base.start, base.length) for base in table.bases)
     rows = struct.pack(f"<{len(table.rows)}I", *(role << _LENGTH_BITS | length for role, length in table.rows))
-    return _COUNTS.pack(len(table.bases), len(table.rows)) + bases + rows
+    return _COUNTS.pack(len(ids), len(table.bases), len(table.rows)) + b"".join(ids) + slices + rows
 
 
 def read_table(plain: bytes) -> tuple[Table, memoryview]:
     """Return the table and the body behind it."""
     try:
-        n_bases, n_rows = _COUNTS.unpack_from(plain)
+        n_ids, n_slices, n_rows = _COUNTS.unpack_from(plain)
         at = _COUNTS.size
-        bases = tuple(Base(*_BASE.unpack_from(plain, at + i * _BASE.size)) for i in range(n_bases))
-        at += n_bases * _BASE.size
+        ids = [plain[at + 16 * i : at + 16 * (i + 1)] for i in range(n_ids)]
+        at += 16 * n_ids
+        bases = tuple(
+            Base(ids[number], start, length)
+            for number, start, length in _SLICE.iter_unpack(plain[at : at + n_slices * _SLICE.size])
+        )
+        at += n_slices * _SLICE.size
         packed = struct.unpack_from(f"<{n_rows}I", plain, at)
-    except struct.error as fault:
+    except (struct.error, IndexError) as fault:
         raise FrameFault("a torn table") from fault
     rows = tuple((value >> _LENGTH_BITS, value & ((1 << _LENGTH_BITS) - 1)) for value in packed)
     return Table(bases, rows), memoryview(plain)[at + 4 * n_rows :]
+
+
+def named(bases: Iterable[Base]) -> tuple[Base, ...]:
+    """The frames that a delta needs, each once, for rows: what exactly it takes of them stands in its table."""
+    return tuple(Base(frame_id, 0, 0) for frame_id in dict.fromkeys(base.frame_id for base in bases))
 
 
 def compress(raw: bytes, *, level: int = 3) -> tuple[int, bytes]:
@@ -175,7 +188,3 @@ def _planes(body: memoryview, size: int) -> "np.ndarray[tuple[int], np.dtype[np.
         out[:, index] = np.frombuffer(data, np.uint8)
         at += length
     return out.reshape(-1)
-
-
-def joined(slices: Sequence[bytes | memoryview]) -> bytes:
-    return b"".join(slices)

@@ -16,7 +16,6 @@ _HEADER = struct.Struct("<8s16sB7x32s")
 _TRAILER = struct.Struct("<QI12x8s")  # footer's offset and length
 _COUNTS = struct.Struct("<II")
 _FRAME = struct.Struct("<16sQIIBBHI")  # id, offset, sealed, raw, codec, depth, bases, chunks
-_BASE = struct.Struct("<16sII")
 _CHUNK = struct.Struct("<32sI")
 _FILE = struct.Struct("<32sQ32sB")
 
@@ -69,7 +68,7 @@ def write_footer(frames: list[FrameRow], files: list[FileRow]) -> bytes:
                 len(row.chunks),
             )
         )
-        parts += [_BASE.pack(base.frame_id, base.start, base.length) for base in row.bases]
+        parts += [base.frame_id for base in row.bases]
         parts += [_CHUNK.pack(one, length) for one, length in row.chunks]
     parts += [_FILE.pack(row.file_id, row.size, row.root, row.levels) for row in files]
     return b"".join(parts)
@@ -83,8 +82,8 @@ def read_footer(data: bytes, *, pack_id: bytes, size: int, kind: int, owner: byt
         for _ in range(n_frames):
             frame_id, offset, sealed, raw, codec, depth, n_bases, n_chunks = _FRAME.unpack_from(data, at)
             at += _FRAME.size
-            until = at + n_bases * _BASE.size
-            bases = tuple(Base(*one) for one in _BASE.iter_unpack(data[at:until]))
+            until = at + n_bases * 16
+            bases = tuple(Base(data[start : start + 16], 0, 0) for start in range(at, until, 16))
             at = until + n_chunks * _CHUNK.size
             chunks = tuple(_CHUNK.iter_unpack(data[until:at]))
             if len(bases) != n_bases or len(chunks) != n_chunks:

@@ -259,7 +259,7 @@ class ChunkStore:
         with self._writing(owner) as writer:
 
             def read(one: Found) -> tuple[FileDigest, int]:
-                return self._put_file(writer, one.place, on_bytes=count)
+                return self._put_file(writer, one.place, name=one.path, on_bytes=count)
 
             entries = entries_of(found, read)
             listing = encode_listing(entries)
@@ -332,7 +332,7 @@ class ChunkStore:
         return (writer.small(data), len(data)) if len(data) < SMALL else writer.large(_Memory(data))
 
     def _put_file(
-        self, writer: ContentWriter, path: bytes | Path, *, on_bytes: _Bytes | None = None
+        self, writer: ContentWriter, path: bytes | Path, *, name: bytes = b"", on_bytes: _Bytes | None = None
     ) -> tuple[FileDigest, int]:
         source = open_source(path)
         try:
@@ -345,7 +345,7 @@ class ChunkStore:
                         on_bytes(len(data))
                     return found
                 with os.fdopen(source, "rb", buffering=0, closefd=False) as stream:
-                    return writer.large(stream, on_bytes=on_bytes)
+                    return writer.large(stream, path=name, on_bytes=on_bytes)
         finally:
             os.close(source)
 
@@ -353,7 +353,13 @@ class ChunkStore:
     def _writing(self, owner: str = "") -> Generator[ContentWriter]:
         packs = self.pack_writer(owner=self.keys.owner_id(owner), kind=PRIVATE if owner else SHARED)
         writer = ContentWriter(
-            packs, self.keys, self.index, self.frames, Cutter(self.keys.cut_key, self._rule), level=self._level
+            packs,
+            self.keys,
+            self.index,
+            self.frames,
+            self._contents,
+            Cutter(self.keys.cut_key, self._rule),
+            level=self._level,
         )
         try:
             yield writer

@@ -18,7 +18,7 @@ from trackbed.formats.tree import Entry, show
 from trackbed.storage.files import PIECE, write_all
 from trackbed.storage.index import ChunkIndex
 from trackbed.storage.keys import Keys
-from trackbed.storage.reader import ChunkReader, Want
+from trackbed.storage.reader import ChunkReader, Want, names_of
 
 _BATCH = 1024
 
@@ -58,6 +58,19 @@ class Contents:
         """The chunks of a file in order; pages are read as they are needed."""
         for want, _ in self._wants(row, 0, row.size):
             yield want
+
+    def former(self, *, first: bytes, path: bytes) -> Iterator[Want] | None:
+        """The chunks of the file that began with this chunk, or else had this path; None if there is none."""
+        names = names_of(self._keys, b"", 0, first=first, path=path)
+        rows = self._index.files([name.file_id for name in names])
+        for name in names:
+            if row := rows.get(name.file_id):
+                try:
+                    root = manifest.read_root(self._reader.one(row.root))
+                except (Damaged, ManifestFault):
+                    continue
+                return (want for want, _ in self._wants_below(root.rows, root.levels, 0, 0, root.size))
+        return None
 
     def _root(self, row: FileRow) -> manifest.Root:
         try:

@@ -30,7 +30,7 @@ class Slice:
 
 def replaced(left: ChunkAt | None, right: ChunkAt | None, size: int) -> list[Slice]:
     """The stretches that a run of `size` new bytes between two known chunks most likely replaces; none if nobody knows."""
-    reach = size + _SLACK
+    reach = reach_of(size)
     if left and right and left.frame.frame_id == right.frame.frame_id:
         start, end = left.start + left.length, right.start
         if start <= end <= start + 2 * reach:
@@ -45,9 +45,14 @@ def replaced(left: ChunkAt | None, right: ChunkAt | None, size: int) -> list[Sli
     return _usable(found)
 
 
-def whole(place: ChunkAt) -> list[Slice]:
-    """A known chunk itself, to compress a near copy of it against."""
-    return _usable([Slice(place.frame, place.start, place.length)])
+def reach_of(size: int) -> int:
+    """How many old bytes are worth a look for so many new ones."""
+    return size + _SLACK
+
+
+def whole(*places: ChunkAt) -> list[Slice]:
+    """Known chunks themselves, to compress near copies of them against."""
+    return _usable([Slice(place.frame, place.start, place.length) for place in places])
 
 
 def merged(slices: Iterable[Slice]) -> list[Slice]:

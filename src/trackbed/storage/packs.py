@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trackbed.base import faults
+from trackbed.base.errors import Damaged
 from trackbed.formats import frame as frames
 from trackbed.formats import pack
 from trackbed.formats.footer import SHARED, Base, FileRow, FrameRow, PackRows
@@ -178,21 +179,36 @@ def seal(keys: Keys, pieces: list[Piece], plan: Plan) -> Sealed:
     header = frames.Header(frame_id, length, len(raw), codec, depth, keys.generation).pack()
     sealed = keys.seal_frame(frame_id, header, table + body)
     row = FrameRow(
-        frame_id, 0, length, codec, depth, len(raw), bases, tuple((piece.chunk_id, len(piece.data)) for piece in pieces)
+        frame_id,
+        0,
+        length,
+        codec,
+        depth,
+        len(raw),
+        frames.named(bases),
+        tuple((piece.chunk_id, len(piece.data)) for piece in pieces),
     )
     return Sealed(header + sealed, row, tuple(row for piece in pieces for row in piece.files))
 
 
 def _body(raw: bytes, plan: Plan) -> tuple[int, bytes, bool]:
     """Return codec, body, and whether the bases are needed."""
+    base = _base(plan)
     if plan.width:
-        if plan.read_base and (base := plan.read_base()) and len(base) == len(raw):
-            body = frames.compress_planes(raw, plan.width, base=base)
-            return frames.XOR, body, True
+        if len(base) == len(raw) > 0:
+            return frames.XOR, frames.compress_planes(raw, plan.width, base=base), True
         return frames.PLANES, frames.compress_planes(raw, plan.width), False
-    if plan.read_base:
-        return frames.DELTA, frames.compress_against(raw, plan.read_base(), level=plan.level), True
+    if base:
+        return frames.DELTA, frames.compress_against(raw, base, level=plan.level), True
     return *frames.compress(raw, level=plan.level), False
+
+
+def _base(plan: Plan) -> bytes:
+    """The bytes to compress against; none if they cannot be read: then the frame stands alone."""
+    try:
+        return plan.read_base() if plan.read_base else b""
+    except Damaged:
+        return b""
 
 
 class _Pack:

@@ -290,10 +290,16 @@ def rows_of(
     if at != len(raw):
         raise FrameFault("rows do not add up")
     row = FrameRow(
-        header.frame_id, place.offset, header.sealed_length, header.codec, header.depth, header.raw_length, table.bases,
+        header.frame_id, place.offset, header.sealed_length, header.codec, header.depth, header.raw_length, frames.named(table.bases),
         tuple(chunks),
     )  # fmt: skip
     return row, files
+
+
+def names_of(keys: Keys, root: bytes, size: int, *, first: bytes, path: bytes) -> list[FileRow]:
+    """Rows under which the next version of a file finds the root of this one: by its first chunk, and by its path."""
+    ways = [b"F" + first, *([b"N" + path] if path else [])]
+    return [FileRow(keys.hint_id(way), size, root, HINT) for way in ways]
 
 
 def file_row(keys: Keys, chunk_id: bytes, root: manifest.Root) -> FileRow:

@@ -20,11 +20,13 @@ from trackbed.formats.cut import Cutter, read_chunks
 from trackbed.formats.footer import FileRow
 from trackbed.formats.manifest import Root, Row
 from trackbed.storage import delta
+from trackbed.storage.content import Contents
 from trackbed.storage.delta import Slice
+from trackbed.storage.former import Former
 from trackbed.storage.index import ChunkAt, ChunkIndex
 from trackbed.storage.keys import Keys
 from trackbed.storage.packs import PackWriter, Piece, Plan
-from trackbed.storage.reader import FrameReader, hints_of
+from trackbed.storage.reader import HINT, FrameReader, hints_of, names_of
 
 FRAME_BYTES = 512 * 1024
 SMALL = 128 * 1024  # a file below this is one chunk
@@ -55,7 +57,10 @@ class _Gather:
     def takes(self, size: int, slices: list[Slice], most: int) -> bool:
         base = sum(one.length for one in [*self.slices, *slices])
         return not self.pieces or (
-            self.size + size <= most and base <= delta.MOST_BASE and len(self.pieces) < _FRAME_ROWS
+            self.size + size <= most
+            and base <= delta.MOST_BASE
+            and len(self.pieces) < _FRAME_ROWS
+            and len(self.slices) + len(slices) <= frames.MAX_BASE_FRAMES
         )
 
     def add(self, pieces: list[Piece], slices: list[Slice]) -> None:
@@ -67,19 +72,31 @@ class _Gather:
 class _Lane:
     """A stream of chunks of one sort. Runs of new ones become frames."""
 
-    def __init__(self, packs: PackWriter, reader: FrameReader, level: int) -> None:
-        self._packs, self._reader, self._level = packs, reader, level
+    def __init__(self, packs: PackWriter, index: ChunkIndex, reader: FrameReader, level: int) -> None:
+        self._packs, self._index, self._reader, self._level = packs, index, reader, level
+        self._former: Former | None = None
+        self._left_id: bytes | None = None
         self._plain, self._delta = _Gather(), _Gather()
         self._run: list[Piece] = []
         self._run_size = 0
         self._left: ChunkAt | None = None
         self._long = False
 
-    def known(self, place: ChunkAt | None) -> None:
-        """A chunk that is here stands next; None: it is on its way in this very write, its place not known yet."""
+    def begin(self, former: Former | None) -> None:
+        """A file begins that replaces another."""
+        self._former = former
+
+    def end(self) -> None:
+        """The file ends: what comes next did not stand beside it."""
+        if self._former:
+            self.known(None, None)
+            self._former = None
+
+    def known(self, chunk_id: bytes | None, place: ChunkAt | None) -> None:
+        """A chunk that is here stands next; without a place it is on its way in this very write."""
         if self._run:
-            self._close_run(place)
-        self._left, self._long = place, False
+            self._close_run(chunk_id, place)
+        self._left_id, self._left, self._long = chunk_id, place, False
 
     def new(self, piece: Piece) -> None:
         if self._long:
@@ -100,17 +117,24 @@ class _Lane:
             self._gather_plain([piece])
 
     def finish(self) -> None:
-        self.known(None)
+        self.known(None, None)
         self._flush_plain()
         self._flush_delta()
 
-    def _close_run(self, right: ChunkAt | None) -> None:
+    def _close_run(self, right_id: bytes | None, right: ChunkAt | None) -> None:
         size = self._run_size
-        slices = delta.replaced(self._left, right, size)
+        slices = self._in_former(right_id, size) or delta.replaced(self._left, right, size)
         if slices:
             self._gather_delta(self._take_run(), slices)
         else:
             self._gather_plain(self._take_run())
+
+    def _in_former(self, right_id: bytes | None, size: int) -> list[Slice]:
+        if not self._former:
+            return []
+        ids = self._former.between(self._left_id, right_id, delta.reach_of(size))
+        places = self._index.chunks(ids)
+        return delta.whole(*(places[one] for one in ids if one in places and not places[one].fading))
 
     def _take_run(self) -> list[Piece]:
         run, self._run, self._run_size = self._run, [], 0
@@ -149,10 +173,19 @@ class ContentWriter:
     """One write: files in, packs out. `known` tells which ids were on their way before they could be looked up."""
 
     def __init__(
-        self, packs: PackWriter, keys: Keys, index: ChunkIndex, reader: FrameReader, cutter: Cutter, *, level: int = 3
+        self,
+        packs: PackWriter,
+        keys: Keys,
+        index: ChunkIndex,
+        reader: FrameReader,
+        contents: Contents,
+        cutter: Cutter,
+        *,
+        level: int = 3,
     ) -> None:
         self._packs, self._keys, self._index, self._cutter = packs, keys, index, cutter
-        self._data, self._pages = _Lane(packs, reader, level), _Lane(packs, reader, level)
+        self._contents = contents
+        self._data, self._pages = _Lane(packs, index, reader, level), _Lane(packs, index, reader, level)
         self._offers: list[_Offer] = []
         self._offered = 0
         self._fresh: set[bytes] = set()  # new in this write
@@ -165,10 +198,15 @@ class ContentWriter:
         self._offer(_Offer(self._keys.content_id(digest), data))
         return digest
 
-    def large(self, source: Source, *, on_bytes: "_OnBytes | None" = None) -> tuple[FileDigest, int]:
-        """Take a file by its stream, in bounded memory. Return its digest and size."""
-        hasher, pages, size = blake3(), _Pages(self), 0
+    def large(self, source: Source, *, path: bytes = b"", on_bytes: "_OnBytes | None" = None) -> tuple[FileDigest, int]:
+        """Take a file by its stream, in bounded memory. Return its digest and size. `path` helps to find its former version."""
+        hasher, pages, size, first = blake3(), _Pages(self), 0, b""
         for views in read_chunks(source, self._cutter):
+            if not first and views:
+                first = self._keys.chunk_id(views[0])
+                former = self._contents.former(first=first, path=path)
+                self._settle()
+                self._data.begin(Former(former) if former else None)
             for view in views:
                 hasher.update(view)
                 chunk_id = self._keys.chunk_id(view)
@@ -179,8 +217,9 @@ class ContentWriter:
             size += count
             if on_bytes:
                 on_bytes(count)
+        self._data.end()
         digest = FileDigest(hasher.hexdigest())
-        pages.root(digest, size)
+        pages.root(digest, size, first, path)
         return digest, size
 
     def finish(self) -> set[bytes]:
@@ -196,12 +235,19 @@ class ContentWriter:
         self._offer(_Offer(chunk_id, data, frames.PAGE, tuple(hints_of(self._keys, chunk_id, frames.PAGE, data))))
         return Row(chunk_id, sum(row.size for row in rows))
 
-    def root(self, root: Root) -> None:
+    def root(self, root: Root, first: bytes, path: bytes) -> None:
         data = manifest.write_root(root)
         chunk_id = self._keys.chunk_id(data)
         row = FileRow(self._keys.file_id(root.digest), root.size, chunk_id, root.levels)
         hints = hints_of(self._keys, chunk_id, frames.ROOT, data)
-        self._offer(_Offer(chunk_id, data, frames.ROOT, (row, *hints)))
+        self._offer(
+            _Offer(
+                chunk_id,
+                data,
+                frames.ROOT,
+                (row, *hints, *names_of(self._keys, chunk_id, root.size, first=first, path=path)),
+            )
+        )
 
     def _offer(self, offer: _Offer) -> None:
         self._offers.append(offer)
@@ -219,10 +265,10 @@ class ContentWriter:
                 place = None  # being collected: written again
             lane = self._data if offer.role == frames.DATA else self._pages
             if offer.chunk_id in self._fresh:
-                lane.known(None)
+                lane.known(offer.chunk_id, None)
             elif place and (offer.role != frames.ROOT or self._index.file(offer.files[0].file_id)):
                 self.relied.add(place.frame.pack_id)
-                lane.known(place)
+                lane.known(offer.chunk_id, place)
             else:
                 self._fresh.add(offer.chunk_id)
                 self.new_chunks += 1
@@ -234,7 +280,7 @@ class ContentWriter:
 
     def _like(self, offer: _Offer) -> ChunkAt | None:
         """The page before the edit, if there was one."""
-        hints = self._index.files([row.file_id for row in offer.files if row.levels == 255])
+        hints = self._index.files([row.file_id for row in offer.files if row.levels == HINT])
         for row in hints.values():
             place = self._index.chunk(row.root)
             if place and not place.fading:
@@ -262,13 +308,13 @@ class _Pages:
         if manifest.ends_page(len(rows), row.chunk_id):
             self._end_page(level)
 
-    def root(self, digest: FileDigest, size: int) -> None:
+    def root(self, digest: FileDigest, size: int, first: bytes, path: bytes) -> None:
         level = 0
         while level + 1 < len(self._levels):
             if self._levels[level]:
                 self._end_page(level)
             level += 1
-        self._writer.root(Root(digest, size, level + 1, self._levels[level]))
+        self._writer.root(Root(digest, size, level + 1, self._levels[level]), first, path)
 
     def _end_page(self, level: int) -> None:
         rows, self._levels[level] = self._levels[level], []
