@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from trackbed.base.errors import Damaged, NotFound, TrackbedError
+from trackbed.base.errors import Damaged, NotFound, TrackbedError, Unavailable
 from trackbed.base.ids import Digest, FileDigest
 from trackbed.formats.footer import FileRow, PackRows
 from trackbed.formats.tree import Entry
 from trackbed.storage.backends.port import Backend, ObjectInfo
 from trackbed.storage.index import ChunkIndex, FrameAt
+from trackbed.storage.keys import Keys
 from trackbed.storage.store import RefValue
 from trackbed.storage.tombs import Tombs
 
@@ -33,6 +34,8 @@ class Kept(Protocol):
     def index(self) -> ChunkIndex: ...
     @property
     def tombs(self) -> Tombs: ...
+    @property
+    def keys(self) -> Keys: ...
 
     def refresh(self) -> list[tuple[str, Exception]]:
         """Take in what others wrote; return packs whose rows cannot be read."""
@@ -104,6 +107,8 @@ def tree_records(store: Kept) -> tuple[list[TreeAt], list[Broken]]:
         name = info.name.rpartition("/")[2]
         try:
             digest, listing = store.tree_record(name)
+        except Unavailable:
+            raise  # not the record's fault
         except TrackbedError as fault:
             if fault.code != "storage_object_missing":  # dropped since it was listed
                 broken.append(Broken(info.name, fault.code, fault.text()))
@@ -144,6 +149,8 @@ class _Walk:
         self.flush()  # its pages are read next
         try:
             entries = self._store.read_listing(tree.digest)
+        except Unavailable:
+            raise
         except TrackbedError as fault:
             self._marks.broken.append(Broken(tree.digest, fault.code, fault.text()))
             return

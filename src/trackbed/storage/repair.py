@@ -8,11 +8,12 @@ trees    those that lost something are named: add their data again, and only wha
 from dataclasses import dataclass, field
 
 from trackbed.base import faults
-from trackbed.base.errors import TrackbedError
+from trackbed.base.errors import TrackbedError, Unavailable
 from trackbed.formats.footer import PackRows
 from trackbed.storage.backends.port import ObjectInfo
 from trackbed.storage.index import PACKS
 from trackbed.storage.marks import TREES, Broken, Kept, mark, tree_records
+from trackbed.storage.tombs import pack_name
 from trackbed.storage.verify import frame_at
 
 QUARANTINE = "quarantine/"
@@ -30,14 +31,17 @@ def repair(store: Kept, broken: list[Broken]) -> RepairReport:
     """Act on what `verify` found. Running it again does no harm."""
     report = RepairReport()
     names = {one.what.partition("#")[0] for one in broken}
-    for name in sorted(one for one in names if one.startswith(PACKS)):
-        info = store.backend.stat(name)
-        if info is not None:
-            _save_frames(store, info, report)
-            _move(store, name, report)
+    packs = {one for one in names if one.startswith(PACKS)}
+    while packs:
+        for name in sorted(packs):
+            info = store.backend.stat(name)
+            if info is not None:
+                _save_frames(store, info, report)
+                _move(store, name, report)
+        store.index.rebuild(store.backend, store.read_rows)
+        packs = {pack_name(pack_id) for pack_id in store.index.packs() if _lacks_a_base(store, pack_id)}
     for name in sorted(one for one in names if one.startswith(TREES)):
         _move(store, name, report)
-    store.index.rebuild(store.backend, store.read_rows)
     store.refresh()
     trees, _ = tree_records(store)
     by_tree: dict[str, Broken] = {}
@@ -50,23 +54,29 @@ def repair(store: Kept, broken: list[Broken]) -> RepairReport:
 def _save_frames(store: Kept, info: ObjectInfo, report: RepairReport) -> None:
     try:
         rows: PackRows = store.read_rows(store.backend, info)
+    except Unavailable:
+        raise
     except TrackbedError:
-        return
+        return  # nothing of it can be read
     sound: set[bytes] = set()
     for row in rows.frames:
         try:
             store.check_frame(frame_at(rows, row), row.chunks)
-        except TrackbedError as fault:
-            if fault.code in ("storage_base_missing", "storage_base_damaged"):
-                sound.add(row.frame_id)  # not its own fault: its base may come back
-            else:
-                report.frames_lost += 1
+        except Unavailable:
+            raise
+        except TrackbedError:
+            report.frames_lost += 1
             continue
         sound.add(row.frame_id)
     if sound:
         store.copy_frames(rows, sound)
         report.frames_saved += len(sound)
     faults.point("repair.saved")
+
+
+def _lacks_a_base(store: Kept, pack_id: bytes) -> bool:
+    bases = {base.frame_id for frame in store.index.frames(pack_id) for base in frame.bases}
+    return bool(bases) and len(store.index.places(list(bases))) < len(bases)
 
 
 def _move(store: Kept, name: str, report: RepairReport) -> None:
