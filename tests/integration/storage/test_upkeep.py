@@ -290,14 +290,13 @@ def test_a_flipped_bit_is_found_and_no_wrong_byte_is_read(root: Path, versions: 
     every = [info for info in store.backend.list("") if not info.name.startswith("locks")]
     info = dice.choices(every, [one.size for one in every])[0] if seed % 5 else dice.choice(every)
     flip(store, info.name, dice.randrange(info.size))
-    found: list[str] = []
     try:
         fresh = opened(root, "fresh")
-        report = verify(fresh)
-        found = [one.what for one in report.broken]
-    except TrackbedError as fault:  # the header or the ring itself: nothing opens, said so
-        assert info.name in ("format", "keys/ring"), fault
+    except TrackbedError:  # the header or the ring itself: nothing opens, said so
+        if info.name not in ("format", "keys/ring"):
+            raise
         return
+    found = [one.what for one in verify(fresh).broken]
     assert found or info.name == "keys/ring", info.name  # hex digits in another case are the same key
     for number, digest in enumerate(digests):
         try:
