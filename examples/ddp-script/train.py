@@ -35,7 +35,9 @@ while step < params["steps"]:
     if rank == 0 and step % params["save_every"] == 0:
         part = checkpoints / f".step-{step}"
         part.mkdir(exist_ok=True)
-        torch.save({"model": model.module.state_dict(), "optimizer": optimizer.state_dict(), "step": step}, part / "state.pt")
+        torch.save(
+            {"model": model.module.state_dict(), "optimizer": optimizer.state_dict(), "step": step}, part / "state.pt"
+        )
         part.rename(checkpoints / f"step-{step}")
         print(f"step {step} of {params['steps']} loss {loss.item():.5f} world {world}", flush=True)
 if rank == 0:

@@ -31,7 +31,7 @@ with trackbed.init() as run:
         run.log({"loss": (1.0 - weight) ** 2, "weight": weight}, step=step)
         if rank == 0:
             run.progress(step, steps)
-        time.sleep(pause_s * (run.params.get("slow_factor", 1) if rank == 1 else 1))
+        time.sleep(pause_s + (run.params.get("late_s", 0) if rank == 1 and step == 1 else 0))
         if run.should_stop(step=step):
             save()
             print(f"rank {rank} left at step {step}", flush=True)

@@ -85,7 +85,10 @@ class Installation:
         return str(self.json("submit", file, *flags, cwd=folder)["run_id"])
 
     def show(self, run: str) -> dict[str, Any]:
-        return self.json("show", run)
+        """The record; lists that are empty are left out on the wire and filled in here."""
+        return {"checkpoints": [], "artifacts": [], "attempts": [], "metric_keys": [], "summary": {}} | self.json(
+            "show", run
+        )
 
     def state(self, run: str) -> str:
         return str(self.show(run)["run"]["state"])
@@ -133,7 +136,7 @@ class Installation:
         """All counted points as logged: [step, time, value, …]."""
         code = (
             "import sys, json, msgspec, trackbed; c = trackbed.Client();"
-            "print(msgspec.json.encode(list(c.history(sys.argv[1], sys.argv[2]))).decode())"
+            "print(json.dumps(msgspec.to_builtins(c.history(sys.argv[1], sys.argv[2]))))"
         )
         done = subprocess.run(
             [sys.executable, "-c", code, run, key], env=self.env, capture_output=True, text=True, timeout=60

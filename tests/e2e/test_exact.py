@@ -49,9 +49,7 @@ def test_odd_values_names_and_bytes_are_kept_exactly(inst: Installation, tmp_pat
     assert [point[2] for point in inst.history(run, "dup")] == [1.0, 1.0, 2.0]
     assert detail["summary"]["best"] == 1.25
     assert detail["spec"]["params"] == big
-    pages = inst.json("logs", run)
-    lines = pages["lines"] if isinstance(pages, dict) else pages
-    texts = [line["text"] for line in lines]
+    texts = [json.loads(line)["text"] for line in inst.cli("logs", run, "--json").stdout.splitlines()]
     assert "bytes \ufffd\ufffd end" in texts
     assert max(len(t) for t in texts) == 1_000_000
     assert "last state" in texts

@@ -10,7 +10,7 @@ from e2e_harness import Installation, installation, project_from
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 
-SETS = ("params.steps=160", "params.sleep_s=0.03", "params.save_every=10")
+SETS = ("params.steps=240", "params.sleep_s=0.06", "params.save_every=10")
 
 
 @pytest.fixture(scope="module")
@@ -112,9 +112,7 @@ def test_a_killed_supervisor_with_no_server_is_salvaged_at_the_next_up(
 @pytest.mark.parametrize("verb", ["stop", "pause"])
 def test_four_ranks_with_a_slow_one_leave_at_the_same_step(inst4: Installation, tmp_path: Path, verb: str) -> None:
     folder = project_from("sdk", tmp_path)
-    run = inst4.submit(
-        folder, "resources.cards=4", "params.steps=100000", "params.sleep_s=0.05", "params.slow_factor=40"
-    )
+    run = inst4.submit(folder, "resources.cards=4", "params.steps=100000", "params.sleep_s=0.05", "params.late_s=2")
     inst4.until(lambda: (inst4.show(run)["run"].get("progress") or {}).get("step", 0) > 2, what="a few steps")
     inst4.cli(verb, run)
     inst4.wait(run, "stopped" if verb == "stop" else "paused", timeout_s=60)

@@ -57,9 +57,13 @@ def test_a_plain_script_is_paused_and_resumes_from_its_newest_checkpoint(inst: I
 
 def test_an_urgent_run_preempts_and_the_victim_goes_on_afterwards(inst: Installation, tmp_path: Path) -> None:
     folder = project_from("plain-script", tmp_path)
-    victim = inst.submit(folder, "resources.cards=2", "params.sleep_s=0.05", "params.steps=150", "priority=low")
+    victim = inst.submit(
+        folder, "resources.cards=2", "launcher=none", "params.sleep_s=0.05", "params.steps=150", "priority=low"
+    )
     inst.until(lambda: inst.show(victim)["checkpoints"], what="a first checkpoint")
-    urgent = inst.submit(folder, "resources.cards=2", "params.sleep_s=0.01", "params.steps=20", "priority=urgent")
+    urgent = inst.submit(
+        folder, "resources.cards=2", "launcher=none", "params.sleep_s=0.01", "params.steps=20", "priority=urgent"
+    )
     inst.wait(urgent)
     detail = inst.wait(victim)
     assert [a["cause"] for a in detail["attempts"]] == ["preempted", "done"]

@@ -17,16 +17,18 @@ if TYPE_CHECKING:
     from trackbed.wire.runs import RunDetail, RunView
     from trackbed.wire.series import KeyInfo
 
+_BAR = 12  # characters
 _ENDED = frozenset(state.value for state in TERMINAL)
 
 
 def follow_run(api: "Client", run: str) -> int:
     """Show a run until it has ended; return 0 if it finished, else 1."""
     detail = api.run(run)
-    if detail.spec.recipe:
-        detail = watch(api, run)
-    else:
-        detail = _watch_lines(api, run)
+    try:
+        detail = watch(api, run) if detail.spec.recipe else _watch_lines(api, run)
+    except KeyboardInterrupt:
+        output.note("\n" + say("cli.goes_on", ref=detail.run.ref))
+        raise
     output.line(ended_text(detail))
     return exit_status(detail)
 
@@ -71,15 +73,17 @@ def watch(api: "Client", run: str, *, every_s: float = 3.0) -> "RunDetail":
 
 
 def progress_line(view: "RunView", keys: "dict[str, KeyInfo]", waited_s: float) -> str:
-    """`demo#1  running  ▰▰▰▱▱  120/240  loss 2.81  4,120 tok/s  31 s left`."""
+    """`demo#1  ▰▰▰▱▱  step 120/240  loss 2.8133  4,120 tokens/s  31s left`: fits into 80 columns."""
     parts = [view.ref, output.state(view.state)]
     found = view.progress
     if found is None or not found.step:
         parts += [reason_text(view.reason), _whole(waited_s)]
         return "  ".join(part for part in parts if part)
+    if view.state == "running":
+        parts.pop()
     if found.steps_total:
-        full = min(16 * found.step // found.steps_total, 16)
-        parts.append("▰" * full + "▱" * (16 - full))
+        full = min(_BAR * found.step // found.steps_total, _BAR)
+        parts.append("▰" * full + "▱" * (_BAR - full))
     parts.append(say("cli.step_of", step=found.step, total=found.steps_total or "?"))
     if "loss" in keys:
         parts.append(say("cli.loss", loss=f"{float(keys['loss'].last):.4f}"))

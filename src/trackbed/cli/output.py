@@ -1,6 +1,7 @@
 """Records for people and for programs: aligned columns, facts, JSON, one line that is written over."""
 
 import os
+import re
 import shutil
 import sys
 import time
@@ -12,6 +13,7 @@ from typing import Any
 from trackbed.base.units import format_duration
 from trackbed.cli import context
 
+_COLOR = re.compile(r"\x1b\[[0-9;]*m")
 _COLORS = {
     "finished": "32",
     "running": "36",
@@ -107,8 +109,7 @@ def ago(time_us: int) -> str:
 
 def wide(text: str) -> int:
     """Return how many columns a terminal needs: Chinese characters take two, colours none."""
-    if "\x1b" in text:
-        text = text.split("m", 1)[1].removesuffix("\x1b[0m")
+    text = _COLOR.sub("", text)
     return sum(
         2 if unicodedata.east_asian_width(char) in "WF" else 0 if unicodedata.combining(char) else 1 for char in text
     )
@@ -126,8 +127,10 @@ class Live:
     def show(self, text: str, *, force: bool = False) -> None:
         if self._tty:
             limit = shutil.get_terminal_size().columns - 1
-            while wide(text) > limit:
-                text = text[:-1]
+            if wide(text) > limit:
+                text = _COLOR.sub("", text)
+                while wide(text) > limit:
+                    text = text[:-1]
             sys.stderr.write(f"\r\x1b[K{text}")
             sys.stderr.flush()
         elif text != self._text and (force or time.monotonic() - self._last_s >= self._every_s):

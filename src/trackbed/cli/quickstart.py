@@ -70,7 +70,14 @@ def _story(api: "Client", *, cards: int, steps: int | None, began: float) -> int
     _step(say("cli.quick.submit"))
     reply = api.send(prepare(_spec(version, min(cards, total) or 1, steps), folder=_code()))
     _done(say("cli.submitted", ref=reply.ref, url=reply.url or f"{api.url}/runs/{reply.run_id}"))
-    detail = watch(api, reply.run_id)
+    try:
+        detail = watch(api, reply.run_id)
+    except KeyboardInterrupt:  # the server goes with us: nobody would look after the run
+        output.note("")
+        output.note(say("cli.quick.stopping", ref=reply.ref))
+        api.verb(reply.run_id, "stop", grace_s=5)
+        api.wait(reply.run_id, timeout_s=20)
+        raise
     if exit_status(detail):
         output.line(ended_text(detail))
         _last_lines(api, reply.run_id)

@@ -39,7 +39,7 @@ def _verify(api: "Client", first: str, second: str, ref: str) -> int:
     declared = [info.key for info in api.keys(first, limit=10_000) if info.definition.get("deterministic")]
     rows = [{"key": key, **_compare(api, first, second, key)} for key in declared]
     same = bool(rows) and all(row["equal"] for row in rows)
-    if not output.emit_json({"run": first, "reproduction": ref, "equal": same, "metrics": rows}):
+    if not output.emit_json({"run": first, "reproduction": ref, "run_id": second, "equal": same, "metrics": rows}):
         head = [say(f"cli.word.{name}") for name in ("metric", "points", "equal", "first_difference")]
         cells = [
             [row["key"], row["points"], say("cli.word.yes" if row["equal"] else "cli.word.no"), row["differs_at"]]

@@ -5,6 +5,7 @@ import json
 import math
 import struct
 import zlib
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -60,37 +61,26 @@ def histogram(name: str, step: int, values: Any, bins: int = 64) -> Made:
     finite = [value for value in numbers if math.isfinite(value)]
     low, high = (min(finite), max(finite)) if finite else (0.0, 0.0)
     if low == high:
-        low, high = low - 0.5, high + 0.5
-    width = high / bins - low / bins
+        room = max(0.5, abs(low) * 1e-6)
+        low, high = low - room, high + room
+    edges = [low * ((bins - at) / bins) + high * (at / bins) for at in range(bins + 1)]
     counts = [0] * bins
     for value in finite:
-        counts[min(int((value / bins - low / bins) / width * bins), bins - 1)] += 1
-    edges = [low + index * width for index in range(bins)] + [high]
+        counts[min(max(bisect_right(edges, value) - 1, 0), bins - 1)] += 1
     document = {"edges": edges, "counts": counts, "non_finite": len(numbers) - len(finite)}
     return Made(_path("histograms", name, step, ".json"), "histogram", json.dumps(document).encode())
 
 
 def _path(folder: str, name: str, step: int, suffix: str) -> str:
     """Return a path that stays inside its folder whatever the name is; its slashes make folders."""
-    parts = [
-        quote(part, safe=" @+=,()[]") if part.strip(".") else "%2E" * len(part) for part in name.split("/") if part
-    ]
-    readable = "/".join(_readable(part) for part in parts) or "unnamed"
-    return f"{folder}/{readable}-{step}{suffix}"
+    parts = ["".join(map(_quoted, part)) if part.strip(".") else "%2E" * len(part) for part in name.split("/") if part]
+    return f"{folder}/{'/'.join(parts) or 'unnamed'}-{step}{suffix}"
 
 
-def _readable(part: str) -> str:
-    """Undo the quoting of letters beyond ASCII: a Chinese name is a good file name."""
-    out, index = bytearray(), 0
-    raw = part.encode()
-    while index < len(raw):
-        if raw[index : index + 1] == b"%" and int(raw[index + 1 : index + 3], 16) >= 0x80:
-            out.append(int(raw[index + 1 : index + 3], 16))
-            index += 3
-        else:
-            out.append(raw[index])
-            index += 1
-    return out.decode("utf-8", "surrogateescape")
+def _quoted(char: str) -> str:
+    """Keep letters of any script and a few signs: a Chinese name is a good file name."""
+    good = char.isalnum() or char in "_-.@+=,()[] " or (char.isprintable() and ord(char) > 0x7F)
+    return char if good else quote(char, safe="", errors="replace")
 
 
 def _cell(cell: Any) -> Any:

@@ -83,6 +83,7 @@ class Recorder:
         self._kept_bytes = 0
         self._good_names: set[str] = set()
         self._draining = threading.Lock()
+        self._drainer = 0
         self._stop = threading.Event()
         self.forked = False
         self.idle: Callable[[], None] | None = None  # called about once a second by the thread
@@ -140,11 +141,16 @@ class Recorder:
 
     def flush(self, *, timeout_s: float = 5.0) -> None:
         """Return when everything logged before is in the file, or the time is over."""
-        if self.forked or not self._draining.acquire(timeout=timeout_s):
+        me = threading.get_ident()
+        if self.forked or self._drainer == me:  # a signal handler inside a flush of its own thread, which goes on
+            return
+        if not self._draining.acquire(timeout=timeout_s):
             return
         try:
+            self._drainer = me
             self._drain()
         finally:
+            self._drainer = 0
             self._draining.release()
 
     def close(self) -> None:
@@ -238,8 +244,7 @@ class Recorder:
         self._kept_bytes += len(item.body)
 
     def _write(self) -> None:
-        assert self._writer is not None
-        while self._kept:
+        while self._writer is not None and self._kept:
             try:
                 self._writer.append(*self._kept[0])
             except Exception as broken:  # a full disk may get room again: keep, within bounds

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -22,6 +22,8 @@ from trackbed.base.entropy import new_id
 from trackbed.base.errors import NotFound
 from trackbed.client import media, outside
 from trackbed.client.config import Login, find
+from trackbed.client.ending import ending, ending_at_exit, note_exit_status
+from trackbed.client.entries import Params, Summary, Tags
 from trackbed.client.outside import Begin, OutsideFolder
 from trackbed.client.recorder import Problems, Recorder, now_us, say
 from trackbed.client.spool import Writer
@@ -145,6 +147,8 @@ class Run:
         self.tags = Tags(recorder)
         _open.append(self)
         atexit.register(self._at_exit)
+        if control is None:
+            note_exit_status()
 
     # What it is
 
@@ -402,92 +406,15 @@ class Run:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.finish(**_ending(error))
+        self.finish(**ending(error))
 
     def _at_exit(self) -> None:
-        self.finish(**_ending(getattr(sys, "last_value", None)))
+        self.finish(**ending_at_exit())
         if self._sender is not None:
             self._sender.returncode = 0  # it lives on; the interpreter need not warn
 
     def __repr__(self) -> str:
         return f"<trackbed run {self.ref}>"
-
-
-def _ending(error: BaseException | None) -> dict[str, Any]:
-    """Return what an exception says about the end of the program."""
-    if error is None:
-        return {"status": "finished"}
-    if isinstance(error, KeyboardInterrupt):
-        return {"status": "stopped", "exit_code": 130, "reason": "KeyboardInterrupt"}
-    if isinstance(error, SystemExit):
-        code = error.code if isinstance(error.code, int) else 0 if error.code is None else 1
-        return {"status": "failed" if code else "finished", "exit_code": code, "reason": str(error.code or "")}
-    return {"status": "failed", "exit_code": 1, "reason": f"{type(error).__name__}: {error}"[:2000]}
-
-
-class Params(MutableMapping[str, Any]):
-    """Resolved params. What is set here goes on the record; a param that has another value there is refused by the server."""
-
-    def __init__(self, recorder: Recorder, given: dict[str, Any]) -> None:
-        self._recorder, self._values = recorder, given
-
-    def __getitem__(self, name: str) -> Any:
-        return self._values[name]
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        self.update({name: value})
-
-    def update(self, *given: Any, **named: Any) -> None:
-        new = dict(*given, **named)
-        changed = {
-            name: value for name, value in new.items() if name not in self._values or self._values[name] != value
-        }
-        self._values.update(changed)
-        if changed:
-            self._recorder.entries(frames.PARAMS, changed)
-
-    def __delitem__(self, name: str) -> None:
-        raise TypeError("params of a run are not taken back")
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def __repr__(self) -> str:
-        return repr(self._values)
-
-
-class Summary(dict[str, Any]):
-    """Results to show beside the run; each assignment goes on the record, the last one counts."""
-
-    def __init__(self, recorder: Recorder) -> None:
-        super().__init__()
-        self._recorder = recorder
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        self.update({name: value})
-
-    def update(self, *given: Any, **named: Any) -> None:
-        new = dict(*given, **named)
-        super().update(new)
-        self._recorder.entries(frames.SUMMARY, new)
-
-
-class Tags:
-    """Tags that this process adds to its run or takes away."""
-
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
-
-    def add(self, *tags: str) -> None:
-        if tags:
-            self._recorder.document(frames.TAGS, {"add": [str(tag) for tag in tags]}, len(tags))
-
-    def remove(self, *tags: str) -> None:
-        if tags:
-            self._recorder.document(frames.TAGS, {"remove": [str(tag) for tag in tags]}, len(tags))
 
 
 def _given_params() -> dict[str, Any]:

@@ -23,7 +23,7 @@ from trackbed.client import outside
 from trackbed.client.config import Login, need
 from trackbed.client.connection import Connection
 from trackbed.client.outside import Begin, Known, OutsideFolder
-from trackbed.client.spool import SUFFIX, Writer
+from trackbed.client.spool import Writer, spool_files
 from trackbed.formats import spool as frames
 from trackbed.formats.spool import Frame
 from trackbed.wire.data import HasReply, HasRequest
@@ -35,6 +35,7 @@ BYTES_TYPE = "application/octet-stream"
 BATCH_BYTES = 2**20
 READ_BYTES = 4 * 2**20
 PAUSE_S = (0.1, 5.0)  # between tries after a failure: first and longest
+BEAT_S = 0.5  # between two batches of a trainer that lives
 OFFLINE_S = 30.0  # a sender whose trainer is gone and whose server does not answer gives up after this long
 
 log = logging.getLogger("trackbed.sender")
@@ -71,7 +72,7 @@ class Shipper:
         self._find()
         if force or time.monotonic() >= self._next_try_s:
             try:
-                for tail in self._tails.values():
+                for tail in list(self._tails.values()):
                     self._ship(tail, final=final)
                 self._failures, self.last_error = 0, None
             except Exception as broken:
@@ -79,6 +80,11 @@ class Shipper:
                 self.last_error = broken
                 self._next_try_s = time.monotonic() + min(PAUSE_S[0] * 2 ** min(self._failures - 1, 10), PAUSE_S[1])
         return self.backlog_bytes(final=final)
+
+    def ship_file(self, path: Path) -> None:
+        """Ship what lies in one file now; raises what goes wrong. Also from inside `post`, for what must come before."""
+        self._find()
+        self._ship(self._tails[path], final=False)
 
     def drain(self, *, timeout_s: float) -> int:
         """Ship until nothing waits or the time is over; return the bytes that still wait. No process writes any more."""
@@ -100,7 +106,10 @@ class Shipper:
         return sum(tail.lost for tail in self._tails.values())
 
     def _find(self) -> None:
-        for path in sorted(self._folder.glob(f"*{SUFFIX}")):
+        there = spool_files(self._folder)
+        for path in [path for path in self._tails if path not in there]:
+            log.warning("%s was removed with %d bytes that were not sent", path.name, self._tails.pop(path).unsent)
+        for path in there:
             if path not in self._tails:
                 self._tails[path] = _Tail(path)
 
@@ -137,13 +146,15 @@ class _Tail:
         self._ack_path = path.with_name(path.name + ".ack")
         self._ack = self._read_ack()
         self._window = READ_BYTES
+        self.unsent = 0  # when it was last looked at
 
     @property
     def lost(self) -> int:
         return self._ack.lost
 
     def left(self) -> int:
-        return max(self.path.stat().st_size - self._ack.offset, 0)
+        self.unsent = max(self.path.stat().st_size - self._ack.offset, 0)
+        return self.unsent
 
     def next(self, batch_bytes: int, *, final: bool) -> tuple[list[Frame], int, int]:
         """Return frames of at most `batch_bytes` (or one), the bytes that they take in the file, and those lost."""
@@ -238,6 +249,7 @@ class Sending:
         self._folder, self._link = folder, link
         self._known = folder.known
         self._files: Writer | None = None
+        self.finished = False  # the trainer's last frame is acknowledged: it logs no more
         self.shipper = Shipper(folder.path, self._post)
 
     def step(self, *, final: bool = False, force: bool = False) -> int:
@@ -268,21 +280,25 @@ class Sending:
 
     def _post(self, batch: bytes) -> FramesReceipt:
         known = self._run()
-        for frame in frames.decode(batch).frames:
-            if frame.header.kind == frames.FILE:
-                self._upload(frame, known)
-        return self._link.frames(known.run_id, batch)
+        said = frames.decode(batch).frames
+        uploaded = [self._upload(frame, known) for frame in said if frame.header.kind == frames.FILE]
+        if any(uploaded) and self._files is not None:
+            self.shipper.ship_file(self._files.path)  # before the batch, which may end the run
+        receipt = self._link.frames(known.run_id, batch)
+        self.finished |= any(frame.header.kind == frames.FINISH for frame in said)
+        return receipt
 
-    def _upload(self, frame: Frame, known: Known) -> None:
-        """Store the file that a frame names, and say its digest in a frame of our own."""
+    def _upload(self, frame: Frame, known: Known) -> bool:
+        """Store the file that a frame names, and say its digest in a frame of our own; False where there is none."""
         named = frames.decode_document(frame.body)
         path = self._folder.output / str(named.get("path", ""))
-        if "digest" in named or not path.is_file():
-            return
+        if "digest" in named or not path.is_file() or not path.resolve().is_relative_to(self._folder.output.resolve()):
+            return False
         digest, size = self._link.put_file(path)
         if self._files is None:
             self._files = Writer(self._folder.path, run=known.run_id)
         self._files.append(frames.FILE, frames.encode_document({**named, "digest": digest, "size": size}))
+        return True
 
 
 def sync(root: Path | None = None, *, login: Login, timeout_s: float = 60.0) -> list[tuple[Known | None, int]]:
@@ -314,7 +330,7 @@ def _drain(folder: OutsideFolder, link: Link, *, timeout_s: float) -> tuple[Know
         time.sleep(0.05)
         left = sending.step(final=final)
     sending.close()
-    if left == 0 and final:
+    if left == 0 and (final or sending.finished):
         folder.set_done()
     return folder.known, left
 
@@ -351,7 +367,7 @@ def follow(folder: OutsideFolder, login: Login) -> None:
         while claimed:
             final = gone_s is not None
             left = sending.step(final=final)
-            if final and left == 0:
+            if left == 0 and (final or sending.finished):
                 folder.set_done()
                 break
             if gone_s is None and not _runs(trainer):
@@ -359,9 +375,17 @@ def follow(folder: OutsideFolder, login: Login) -> None:
                 continue
             if gone_s is not None and sending.shipper.last_error and time.monotonic() - gone_s > OFFLINE_S:
                 break
-            time.sleep(0.1)
+            _pause(trainer)
     sending.close()
     link.close()
+
+
+def _pause(trainer: psutil.Process | None) -> None:
+    """Wait until it is worth sending again: a batch a beat, sooner when the trainer is gone."""
+    deadline = time.monotonic() + BEAT_S
+    time.sleep(0.1)
+    while time.monotonic() < deadline and _runs(trainer):
+        time.sleep(0.1)
 
 
 def _trainer(folder: OutsideFolder) -> psutil.Process | None:

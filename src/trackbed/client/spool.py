@@ -19,6 +19,11 @@ SUFFIX = ".tbs"
 LINES_BYTES_PER_FRAME = 512 * 1024
 
 
+def spool_files(folder: Path) -> list[Path]:
+    """Return the spool files of a folder, by name; pipes, links and folders that a program left there are none."""
+    return [path for path in sorted(folder.glob(f"*{SUFFIX}")) if path.is_file() and not path.is_symlink()]
+
+
 class Writer:
     """Append frames to `path`. Threads may share it; a forked child's appends do nothing (its parent owns the file).
 

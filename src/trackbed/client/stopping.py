@@ -1,7 +1,8 @@
 """One answer for all ranks to "shall we stop?", through files of the control folder.
 
     control/stop.json      {order, reason, grace}   by the supervisor; gone when the order was withdrawn before an answer
-    control/asked/<rank>   the step at which the rank met the order
+    control/calls/<rank>   by the rank at its first call: it takes part
+    control/asked/<rank>   by the rank: the step at which it met the order
     control/verdict.json   {order, stop_at}         by the supervisor; no stop_at: never (withdrawn)
 
 A rank that meets an order writes `asked`, goes on for one step, and waits in its next call for the verdict: 1 + the greatest
@@ -41,7 +42,9 @@ class Stopping:
         self._stop = control / "stop.json"
         self._verdict = control / "verdict.json"
         self._asked = control / "asked" / str(rank)
+        self._calls = control / "calls" / str(rank)
         self._stop_path = str(self._stop)
+        self._said = False  # that this rank takes part
         self._order = ""  # the one that this rank asked about
         self._answered = ""  # the one whose verdict is known
         self._stop_at: int | None = None
@@ -49,6 +52,8 @@ class Stopping:
 
     def should_stop(self, step: int) -> bool:
         """Whether this step is the last. Without an order, one `stat`."""
+        if not self._said:
+            self._say()
         try:
             os.stat(self._stop_path)  # noqa: PTH116 - a third of the cost
         except OSError:
@@ -62,6 +67,12 @@ class Stopping:
         if self._answered != order.order and not self._wait(order):
             return False
         return self._stop_at is not None and step >= self._stop_at
+
+    def _say(self) -> None:
+        self._said = True
+        with contextlib.suppress(OSError):
+            self._calls.parent.mkdir(parents=True, exist_ok=True)
+            self._calls.touch()
 
     def _ask(self, order: _Stop, step: int) -> None:
         self._order, self._stop_at, self.reason = order.order, None, order.reason

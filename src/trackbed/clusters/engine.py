@@ -78,7 +78,7 @@ class Engine(Protocol):
         ...
 
     def observe(self, attempt_ids: Iterable[str]) -> list[Observation]:
-        """Return what can be seen of each; an unknown id is LOST with `folder: missing`."""
+        """Return what can be seen of each; an unknown id is LOST with `folder: missing`, and `alive` where that is known."""
         ...
 
     def kill(self, attempt_id: str) -> None:

@@ -19,7 +19,7 @@ from trackbed.base.errors import BadInput, NotFound
 from trackbed.clusters.accelerators import Accelerator, detect
 from trackbed.clusters.engine import Caps, Handle, NodeFacts, Observation, Phase
 from trackbed.clusters.node_folder import AttemptFacts, NodeFolder, SupervisorId, hold
-from trackbed.clusters.processes import ProcessId, boot_id, identify, kill_all, marked
+from trackbed.clusters.processes import ProcessId, boot_id, identify, kill_all, marked, started_for
 from trackbed.wire.attempts import Assignment
 
 NODE = "local"
@@ -162,7 +162,8 @@ class LocalEngine:
     def _observe(self, attempt_id: str) -> Observation:
         folder = self.folder(attempt_id)
         if not (folder.root / "assignment.json").exists():
-            return Observation(attempt_id, Phase.LOST, {"folder": "missing"})
+            alive = bool(marked(folder.control) or started_for(folder.root))
+            return Observation(attempt_id, Phase.LOST, {"folder": "missing", "alive": alive})
         who, facts = folder.supervisor(), folder.state() or AttemptFacts()
         alive = folder.locked() or (who is not None and who.alive())
         same_boot = who is None or who.boot_id == boot_id()

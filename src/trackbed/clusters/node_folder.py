@@ -14,7 +14,7 @@ import fcntl
 import os
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -86,7 +86,8 @@ class NodeFolder:
         for path in (
             self.work, self.data, self.output, self.checkpoints, self.scratch, self.logs, self.reports, self.spool, self.asked,
         ):  # fmt: skip
-            path.mkdir(parents=True, exist_ok=True)
+            with suppress(FileExistsError, NotADirectoryError):  # what a program put in its place
+                path.mkdir(parents=True, exist_ok=True)
 
     def write_assignment(self, assignment: Assignment) -> None:
         replace(self.root / "assignment.json", msgspec.json.encode(assignment), mode=0o600, durable=True)
@@ -119,12 +120,19 @@ class NodeFolder:
             return False
 
     def unsent(self) -> list[str]:
-        """Names of reports that the server has not answered."""
+        """Names of reports that the server has not answered, in their order; the exit last, whatever was added after it."""
         if not self.reports.is_dir():
             return []
         names = {path.name for path in self.reports.iterdir()}
-        waiting = [name for name in names if name.endswith(".json")]
-        return sorted(name for name in waiting if not {f"{name}.sent", f"{name}.refused"} & names)
+        waiting = [name for name in names if name.endswith(".json") and report_number(name)]
+        left = [name for name in waiting if not {f"{name}.sent", f"{name}.refused"} & names]
+        return sorted(left, key=lambda name: (name.endswith("-exit.json"), report_number(name)))
+
+
+def report_number(name: str) -> int:
+    """`1000-exit.json` → 1000; 0 for what is no report."""
+    number = name.partition("-")[0]
+    return int(number) if number.isdecimal() else 0
 
 
 @contextmanager

@@ -66,6 +66,19 @@ def marked(control: Path) -> list[int]:
     return found
 
 
+def started_for(folder: Path) -> list[int]:
+    """Return pids of all running processes with this folder as an argument of their own: supervisor or salvager."""
+    found: list[int] = []
+    for pid in _pids():
+        try:
+            arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if os.fsencode(folder) in arguments and start_of(pid) is not None:
+            found.append(pid)
+    return found
+
+
 def descendants(root: int, *, without: Iterable[int] = ()) -> list[int]:
     """Return pids of all running processes below `root`, sub-trees of `without` left out."""
     parents: dict[int, list[int]] = {}

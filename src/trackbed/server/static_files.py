@@ -16,6 +16,7 @@ from trackbed.domain.scope import Permission
 
 FOLDER = Path(__file__).parent / "static"
 _TEXTY = ("text/", "application/javascript", "application/json", "image/svg+xml", "application/manifest+json")
+_NAMED = ("runs/", "models/", "datasets/")  # pages of things whose names may have dots
 _ABSENT = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Trackbed</title>
 <body style="font: 16px/1.5 system-ui, sans-serif; max-width: 40em; margin: 4em auto; padding: 0 1em">
@@ -38,10 +39,11 @@ class StaticFiles:
                 self._files[inner.as_posix()] = path
 
     def find(self, path: str, *, gzipped: bool) -> Response[bytes]:
-        """Return a file, or the page itself for a deep link. A missing file below `assets/` and all of /api is 404."""
+        """Return a file, or the page itself for a deep link. A missing file is 404, and so is all of /api."""
         name = path.strip("/") or "index.html"
         if name not in self._files and name != "index.html":
-            if name.startswith(("assets/", "api/")) or name == "api" or "." in name.rsplit("/", 1)[-1]:
+            dotted = "." in name.rsplit("/", 1)[-1] and not name.startswith(_NAMED)
+            if name.startswith(("assets/", "api/")) or name == "api" or dotted or ".." in name.split("/"):
                 raise NotFoundException
             name = "index.html"
         if name not in self._files:

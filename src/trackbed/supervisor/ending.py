@@ -1,9 +1,12 @@
 """The end of an attempt, by a living supervisor or for a dead one: last checkpoint, outputs, exit report, all told."""
 
+import os
 import time
+from pathlib import Path
 
-from trackbed.base.errors import TrackbedError
+from trackbed.base.errors import BadInput, NotYet, TrackbedError
 from trackbed.domain.states import Cause
+from trackbed.formats.tree import show
 from trackbed.supervisor import outputs
 from trackbed.supervisor.attempt import Attempt, now_us
 from trackbed.supervisor.evidence import Judged
@@ -45,14 +48,19 @@ def last_checkpoint(attempt: Attempt, saver: Saver, judged: Judged, ended: Ended
         code = saver.finish(ended, attempt.facts.value.ended_us)
     except Exception as fault:  # the exit must be reported, whatever a store does
         attempt.log.exception("the last checkpoint was not kept")
-        code = str(fault)
+        code = _code(fault)
     return _unless_done(judged, "checkpoint_not_kept", code) if code else judged
 
 
 def report_end(attempt: Attempt, judged: Judged) -> None:
     """Archive the outputs and write the last report."""
-    spooled = read_spool(attempt.folder.spool)
-    judged = _archive(attempt, judged, spooled)
+    spooled = Spooled()
+    try:
+        spooled = read_spool(attempt.folder.spool)
+        judged = _archive(attempt, judged, spooled)
+    except Exception as fault:  # the exit must be reported, whatever a program left there
+        attempt.log.exception("the outputs were not kept")
+        judged = _unless_done(judged, "outputs_not_kept", _code(fault))
     facts = attempt.facts.value
     attempt.say(f"ended: {judged.cause.value}")
     attempt.close_writers()
@@ -80,6 +88,9 @@ def send_all(attempt: Attempt) -> int:
         if min(waited_s, lease.silent_s) > attempt.given.lease.orphan_limit_s:
             attempt.log.warning("no contact: the rest stays on this node for a salvager")
             break
+        if not attempt.folder.reports.exists():
+            attempt.log.warning("the attempt's folder was removed: there is nothing left to tell")
+            break
     lease.stop()
     if not sender.done.is_set():
         sender.stop()
@@ -91,8 +102,12 @@ def send_all(attempt: Attempt) -> int:
 def _archive(attempt: Attempt, judged: Judged, spooled: Spooled) -> Judged:
     """Keep what lies in the output folder; a run whose outputs cannot be kept is not done."""
     folder, stage = attempt.folder, attempt.given.stage
-    if not any(folder.output.iterdir()) and (stage is None or not stage.produces):
+    if folder.output.is_symlink() and not folder.output.resolve().is_relative_to(folder.root.resolve()):
+        folder.output.unlink()  # a link that leads out is not kept, here as below
+        judged = Judged(judged.cause, judged.evidence | {"outputs_left_out": ["."]})
+    if not _anything(folder.output) and (stage is None or not stage.produces):
         return judged
+    folder.make()  # what the program removed is empty
     deadline, pause_s = time.monotonic() + _STORE_PATIENCE_S, 0.5
     while True:
         try:
@@ -104,15 +119,25 @@ def _archive(attempt: Attempt, judged: Judged, spooled: Spooled) -> Judged:
             judged = Judged(Cause.USER_ERROR, judged.evidence | {"missing_products": fault.names})
             continue  # what is there is still kept
         except (TrackbedError, OSError) as fault:
-            code = fault.code if isinstance(fault, TrackbedError) else str(fault)
             attempt.log.warning("the outputs cannot be kept yet: %s", fault)
-            if time.monotonic() > deadline or code == "not_yet":
-                return _unless_done(judged, "outputs_not_kept", code)
+            lasting = isinstance(fault, (BadInput, NotYet, PermissionError))  # another try would not mend it
+            if lasting or time.monotonic() > deadline:
+                return _unless_done(judged, "outputs_not_kept", _code(fault))
             time.sleep(pause_s)
             pause_s = min(pause_s * 2, 20.0)
             continue
         attempt.sender.journal.add(report)
         return Judged(judged.cause, judged.evidence | {"outputs_left_out": left_out}) if left_out else judged
+
+
+def _anything(output: Path) -> bool:
+    """Whether something lies there; a program may have removed the folder, or put a file in its place."""
+    return os.path.lexists(output) and not (output.is_dir() and not any(output.iterdir()))
+
+
+def _code(fault: Exception) -> str:
+    """What the record says of a fault: its code, or its text with broken bytes written out."""
+    return fault.code if isinstance(fault, TrackbedError) else show(os.fsencode(str(fault) or type(fault).__name__))
 
 
 def _unless_done(judged: Judged, what: str, code: str) -> Judged:

@@ -11,6 +11,7 @@ from trackbed.base.errors import TrackbedError
 from trackbed.clusters.accelerators import by_kind
 from trackbed.clusters.processes import boot_id
 from trackbed.domain.states import Cause, OrderKind
+from trackbed.formats.tree import show
 from trackbed.supervisor import environment
 from trackbed.supervisor.attempt import Attempt, now_us
 from trackbed.supervisor.capture import Capture, readable
@@ -202,8 +203,9 @@ class Living:
 
 
 def _prepare_failed(fault: TrackbedError | OSError) -> Judged:
-    code, params = "prepare_failed", {"what": str(fault)}
+    what = show(os.fsencode(str(fault)))
+    code, params = "prepare_failed", {"what": what}
     if isinstance(fault, TrackbedError):
-        code, params = fault.code, {name: str(value) for name, value in fault.params.items()}
+        code, params = fault.code, {name: show(os.fsencode(str(value))) for name, value in fault.params.items()}
     cause = Cause.ENVIRONMENT if code.startswith("environment_") else Cause.STORAGE
-    return Judged(cause, {"code": code, "params": params, "message": str(fault), "before": "start"})
+    return Judged(cause, {"code": code, "params": params, "message": what, "before": "start"})

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from trackbed.base.errors import BadInput
+from trackbed.formats.tree import link_leaves, show
 from trackbed.storage.store import Store, TreeInfo
 from trackbed.wire.attempts import Assignment, OutputEntry, OutputsReport
 
@@ -82,11 +83,12 @@ def archive(
     info, left_out = _keep(store, output, scratch)
     entries = [
         OutputEntry(
-            path=path, size_bytes=entry.size, file_digest=entry.digest, kind=kinds.get(path) or kind_of(path, _start(output / path))
+            path=path, size_bytes=entry.size, file_digest=entry.digest,
+            kind=kinds.get(path) or kind_of(path, _start(output / os.fsdecode(entry.path))),
         )
         for entry in store.read_listing(info.digest)
         if entry.kind == "f"
-        for path in [os.fsdecode(entry.path)]
+        for path in [show(entry.path)]
     ]  # fmt: skip
     found: dict[str, str] = {}
     if products and assignment.stage is not None:
@@ -119,21 +121,31 @@ def _keep(store: Store, path: Path, scratch: Path) -> tuple[TreeInfo, list[str]]
 def _copy_plain(root: Path, aside: Path) -> list[str]:
     """Link plain files and inner links into `aside`; return the names of everything else."""
     left_out: list[str] = []
-    top = root.resolve()
-    for folder, _, names in os.walk(root):
+    links: dict[bytes, bytes] = {}
+
+    def inside(path: Path) -> bytes:
+        return os.fsencode(path.relative_to(root))
+
+    for folder, folders, names in os.walk(
+        root, onerror=lambda fault: left_out.append(show(inside(Path(fault.filename))))
+    ):
         here = Path(folder)
         target = aside / here.relative_to(root)
         target.mkdir(parents=True, exist_ok=True)
-        for path in [*(here / name for name in names), *(p for p in here.iterdir() if p.is_symlink() and p.is_dir())]:
+        for path in [here / name for name in (*folders, *names)]:
             if path.is_symlink():
-                link = path.readlink()
-                if not link.is_absolute() and path.resolve().is_relative_to(top):
-                    (target / path.name).symlink_to(link)
-                    continue
+                links[inside(path)] = os.fsencode(path.readlink())
+            elif path.name in folders:
+                continue
             elif path.is_file() and os.access(path, os.R_OK):
                 os.link(path, target / path.name)
-                continue
-            left_out.append(str(path.relative_to(root)))
+            else:
+                left_out.append(show(inside(path)))
+    for place, leads_to in links.items():
+        if link_leaves(place, links):
+            left_out.append(show(place))
+        else:
+            (aside / os.fsdecode(place)).symlink_to(os.fsdecode(leads_to))
     return left_out
 
 

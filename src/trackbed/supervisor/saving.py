@@ -22,6 +22,7 @@ from trackbed.storage.store import Store
 from trackbed.wire.attempts import Assignment, CheckpointReport
 
 QUIET_S = 30.0
+MOST_STEP = 2**53 - 1  # a longer number (a date with its time and all, say) is no step
 _TORN_NS = 5_000_000_000  # before a violent end: what changed later than this may be half written
 _BEAT_S = 0.2
 _LOOK_S = 1.0
@@ -79,15 +80,17 @@ def look(path: Path) -> Look | None:
 
 
 def counts(name: str) -> bool:
-    """Whether an entry of this name may be a checkpoint at all."""
-    return name != "latest" and not name.startswith(".") and not name.endswith((".tmp", ".done"))
+    """Whether an entry of this name may be a checkpoint at all. One that is not text (UTF-8) cannot be on the record."""
+    text = not any("\ud800" <= letter <= "\udfff" for letter in name)
+    return text and name != "latest" and not name.startswith(".") and not name.endswith((".tmp", ".done"))
 
 
 def step_of(name: str, otherwise: int) -> int:
     """Return the last number in a name, file type aside (`model-200.h5` is 200)."""
     stem, dot, kind = name.rpartition(".")
     found = _NUMBER.findall(stem if dot and stem and re.search(r"[A-Za-z]", kind) else name)
-    return int(found[-1]) if found else otherwise
+    step = int(found[-1]) if found else otherwise
+    return step if step <= MOST_STEP else otherwise
 
 
 class Watch:
@@ -104,7 +107,7 @@ class Watch:
     def scan(self, now_s: float, *, arrived: set[str], ended: Ended | None = None, ended_ns: int = 0) -> list[Complete]:
         """Return entries that became complete since the last scan, oldest first. `arrived` were renamed here."""
         found: list[Complete] = []
-        for path in self._folder.iterdir():
+        for path in sorted(self._folder.iterdir()) if self._folder.is_dir() else ():  # a program may have removed it
             name = path.name
             seen = look(path) if counts(name) else None
             if seen is None or seen.files == 0:

@@ -15,7 +15,7 @@ import msgspec
 from trackbed.base.errors import TrackbedError
 from trackbed.client.sender import Shipper
 from trackbed.clusters import NodeFolder
-from trackbed.clusters.node_folder import replace
+from trackbed.clusters.node_folder import replace, report_number
 from trackbed.formats import spool as frames
 from trackbed.supervisor.lease import Server, problem_code
 from trackbed.wire.attempts import CheckpointReport, ExitReport, OutputsReport
@@ -24,7 +24,8 @@ from trackbed.wire.series import FramesReceipt
 
 Report = CheckpointReport | OutputsReport | ExitReport
 _KINDS: dict[type[Report], str] = {CheckpointReport: "checkpoints", OutputsReport: "outputs", ExitReport: "exit"}
-_BEAT_S = 0.25
+_BEAT_S = 0.5  # while ranks run; at the end there is nothing to wait for
+_LAST_BEAT_S = 0.1
 _PAUSE_S = (0.2, 5.0)
 _TOKEN_DEAD_S = 20.0  # an exit report refused for so long with "no such token" was taken before, its answer lost
 _STUCK_S = (
@@ -42,7 +43,7 @@ class Journal:
     def add(self, report: Report) -> None:
         kind = _KINDS[type(report)]
         with self._lock:
-            number = 1 + max((int(p.name[:3]) for p in self._folder.reports.glob("[0-9][0-9][0-9]*")), default=0)
+            number = 1 + max((report_number(path.name) for path in self._folder.reports.iterdir()), default=0)
             replace(
                 self._folder.reports / f"{number:03d}-{kind}.json",
                 msgspec.json.encode(report),
@@ -101,7 +102,7 @@ class Sender:
                     break
             except Exception:  # a full disk, say: nothing is lost, and the next beat tries again
                 self._log.exception("sending was interrupted")
-            self._stop.wait(_BEAT_S)
+            self._stop.wait(_LAST_BEAT_S) if self._final.is_set() else self._final.wait(_BEAT_S)
         self._server.close()
 
     def _beat(self, *, final: bool) -> bool:

@@ -17,14 +17,23 @@ def main() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it died before we asked
         os._exit(128 + signal.SIGKILL)
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them; a program expects the default
-        signal.signal(number, signal.SIG_DFL)
+    _forget_signals()
     try:
         os.execvp(program[0], program)  # noqa: S606 - the user's program, by definition
     except OSError as fault:
         sys.stderr.write(f"{program[0]}: {fault.strerror}\n")
         sys.stderr.flush()
         os._exit(127 if isinstance(fault, FileNotFoundError) else 126)
+
+
+def _forget_signals() -> None:
+    """A program expects the defaults, whatever Python, `nohup` or a shell's `&` around the server ignores or holds back."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        try:
+            signal.signal(number, signal.SIG_DFL)
+        except OSError:
+            pass  # one that the C library keeps for itself
 
 
 if __name__ == "__main__":

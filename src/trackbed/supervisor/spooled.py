@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from trackbed.client.spool import spool_files
 from trackbed.formats import spool as frames
 from trackbed.formats.spool import Frame
 
@@ -34,7 +35,7 @@ class Spooled:
 def read_spool(folder: Path) -> Spooled:
     """Read all spool files of a folder; damage is skipped."""
     spooled = Spooled()
-    for path in sorted(folder.glob("*.tbs")):
+    for path in spool_files(folder):
         with path.open("rb") as file:
             rest = b""
             while chunk := file.read(_WINDOW_BYTES):

@@ -5,8 +5,9 @@
     control/asked/<rank>    the step at which the rank met the order
     control/verdict.json    {order, stop_at}    1 + the greatest step asked; no stop_at: never (withdrawn)
 
-Who takes part: ranks that were seen to call `should_stop`; while nobody was seen, those that write a spool of the SDK. The
-verdict waits until each of them has asked or ended, or half of the grace is gone. The signal goes out at once where nobody
+Who takes part: ranks that were seen to call `should_stop`; while nobody was seen, those that write a spool of the SDK and have
+not logged two steps yet (an order may come before the first call). The verdict waits until each of them has asked or ended,
+or half of the grace is gone. The signal goes out at once where nobody
 takes part. Where somebody does, it waits for half of the grace, for all ranks: the others of the same program usually follow
 the answer of the one that asks, and a signal would end them before they hear it.
 
@@ -16,13 +17,17 @@ Source: ARCHITECTURE, "Stopping"; the rank's side is `client.stopping`.
 import logging
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from trackbed.clusters.node_folder import NodeFolder, replace
 from trackbed.domain.states import OrderKind
+from trackbed.formats import spool as frames
 from trackbed.wire.attempts import Order
+
+_LOOKED_AT_BYTES = 2**20  # of a rank's spool; two steps lie at its beginning
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,7 @@ class Stopping:
         self.deadline_s = 0.0
         self._begun_s = self._half_s = 0.0
         self._signalled: set[int] = set()
+        self._silent: set[Path] = set()
 
     def begin(self, order: Order, now_s: float) -> None:
         """Carry out an order; a second one while the first is carried out changes its kind and may shorten the grace."""
@@ -107,8 +113,27 @@ class Stopping:
         callers = {int(path.name) for path in (self._control / "calls").glob("*") if path.name.isdigit()}
         if callers:
             return callers
-        heads = (path.name.partition("-")[0] for path in self._spool.glob("*-cli_*.tbs"))
-        return {int(head) for head in heads if head.isdigit()}
+        return {rank for rank, path in self._spools() if not self._goes_without_asking(path)}
+
+    def _spools(self) -> list[tuple[int, Path]]:
+        named = [(path.name.partition("-")[0], path) for path in self._spool.glob("*-cli_*.tbs")]
+        return [(int(rank), path) for rank, path in named if rank.isdigit()]
+
+    def _goes_without_asking(self, path: Path) -> bool:
+        """Whether a rank has logged two steps: it would have asked by now."""
+        if path in self._silent:
+            return True
+        try:
+            with path.open("rb") as file:
+                found = frames.decode(file.read(_LOOKED_AT_BYTES), final=False).frames
+            steps = {
+                step for f in found if f.header.kind == frames.METRICS for step in frames.decode_metrics(f.body).step
+            }
+        except (OSError, ValueError):
+            return False
+        if len(steps) > 1:
+            self._silent.add(path)
+        return len(steps) > 1
 
     def _read_asked(self) -> dict[int, int]:
         asked: dict[int, int] = {}

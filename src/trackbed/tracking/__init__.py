@@ -1,1 +1,9 @@
-"""The record of a run: attempts, params, metrics, logs, artifacts, facts."""
+"""The record of a run: attempts, params, metrics, logs, artifacts, facts.
+
+    runs ─ runs_attempts ─ runs_views            what was asked, each try, as people read it
+    ingest_parse ► ingest ► ingest_summary       frames in, exactly once, judged item by item
+    metrics · logs · artifacts · facts           curves, lines, files, params and tags out
+    search_parse ► search                        the filter language of the runs table
+
+Functions take `tx` first, then the scope where persons ask; none opens a transaction. Tables: `runs_tables`, `ingest_tables`.
+"""

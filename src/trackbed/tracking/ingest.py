@@ -21,6 +21,10 @@ from trackbed.tracking.logs_lines import LevelGuess
 from trackbed.wire.series import FramesReceipt, Rejected
 
 EVENT_BYTES = 4096
+# Statements are built once: building one costs more than running it.
+_LOCK = upsert(tail, key=["run_id"], update=["run_id"])
+_MARK = upsert(watermark, key=["run_id", "client"], update=["seq", "attempt", "rank", "updated_us"])
+_INSERT_FRAME, _INSERT_LINE = insert(frame), insert(line)
 
 
 @dataclass(frozen=True)
@@ -89,9 +93,7 @@ def ingest(
 
 def _lock(tx: Tx, run_id: str) -> Any:
     """Take the run's row: whoever else brings frames of the same run waits, so positions grow in the order of commits."""
-    tx.execute(
-        upsert(tail, {"run_id": run_id, "frames": 0, "lines": 0, "points": 0}, key=["run_id"], update=["run_id"])
-    )
+    tx.execute(_LOCK, [{"run_id": run_id, "frames": 0, "lines": 0, "points": 0}])
     return tx.one(select(tail).where(tail.c.run_id == run_id))
 
 
@@ -130,7 +132,7 @@ def _fresh(tx: Tx, run_id: str, batch: Batch, attempt: int | None, receipt: Fram
         for client, item in moved.items()
     ]  # fmt: skip
     if rows:
-        tx.execute(upsert(watermark, key=["run_id", "client"], update=["seq", "attempt", "rank", "updated_us"]), rows)
+        tx.execute(_MARK, rows)
     receipt.watermarks = {client: kept[client] for client in clients if client in kept}
     return fresh
 
@@ -153,7 +155,7 @@ def _keep_frames(tx: Tx, run_id: str, pos: int, fresh: list[Item], receipt: Fram
             }
         )  # fmt: skip
     if rows:
-        tx.execute(insert(frame), rows)
+        tx.execute(_INSERT_FRAME, rows)
     return pos
 
 
@@ -176,7 +178,7 @@ def _keep_lines(tx: Tx, run_id: str, pos: int, fresh: list[Item], receipt: Frame
             )  # fmt: skip
     receipt.lines = len(rows)
     if rows:
-        tx.execute(insert(line), rows)
+        tx.execute(_INSERT_LINE, rows)
     return pos
 
 

@@ -17,6 +17,7 @@ from trackbed.tracking.ingest_tables import frame, metric
 from trackbed.tracking.metrics_state import Counted, State, merge, summarize, version_of
 
 Stream = tuple[str, int]  # key and rank
+_STORE = upsert(metric, key=["run_id", "key", "rank"], update=["last", "min", "max", "last_step", "state"])
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(State).decode
 
@@ -98,8 +99,7 @@ def store(tx: Tx, run_id: str, changed: dict[Stream, State]) -> None:
         for (key, rank), state in changed.items()
     ]  # fmt: skip
     if rows:
-        stmt = upsert(metric, key=["run_id", "key", "rank"], update=["last", "min", "max", "last_step", "state"])
-        tx.execute(stmt, rows)
+        tx.execute(_STORE, rows)
 
 
 def _overlap(

@@ -65,6 +65,16 @@ class Column:
             self._counted = self.take([best[step] for step in sorted(best)])
         return self._counted
 
+    def standing(self) -> "Column":
+        """Return by step every point of the newest (attempt, incarnation) at that step: what was logged twice stands twice."""
+        if self.ordered:
+            return self
+        newest: dict[int, int] = {}
+        for step, version in zip(self.step, self.version, strict=True):
+            newest[step] = max(version, newest.get(step, version))
+        places = [at for at, step in enumerate(self.step) if self.version[at] == newest[step]]
+        return self.take(sorted(places, key=lambda at: (self.step[at], self.ts[at])))
+
     def take(self, places: Sequence[int]) -> "Column":
         return Column(
             array("q", [self.step[at] for at in places]),
@@ -146,8 +156,8 @@ def history(
 ) -> HistoryReply:
     """Return points of a metric exactly as logged, a page at a time.
 
-    By default the counted ones of the lowest rank (or of `rank`), by step; with `all_attempts` every point of every rank
-    by (step, time), duplicates included.
+    By default those of the lowest rank (or of `rank`) that a later attempt did not repeat, by step; with `all_attempts`
+    every point of every rank. Both by (step, time), duplicates included.
     """
     limit = max(1, min(limit, MAX_HISTORY))
     columns = CURVES.columns(tx, run_id, [key])
@@ -157,7 +167,7 @@ def history(
     rows: list[tuple[int, int, int, int, int, float]] = []
     for one in ranks:
         column = columns.get((key, one), Column())
-        shown = column if all_attempts else column.counted()
+        shown = column if all_attempts else column.standing()
         rows += zip(
             shown.step,
             shown.ts,

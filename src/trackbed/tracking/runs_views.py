@@ -84,13 +84,29 @@ def environment_of(row: runs.RunRow) -> EnvironmentRecord | None:
 
 
 def why_ended(report: ExitReport) -> Reason | None:
-    """Name what the evidence shows first: the signal or exit status of the first rank that went wrong."""
+    """Name what the evidence shows first: how the first rank that went wrong ended, else what could not be prepared or kept."""
     first = report.evidence.get("first_rank")
     wrong = [rank for rank in report.ranks if rank.signal or rank.exit_code]
     wrong.sort(key=lambda rank: (rank.rank != first, rank.rank))
     if not wrong:
-        return None
+        return _why_unkept(report.evidence)
     rank = wrong[0]
     if rank.signal:
         return Reason(code="rank_signal", params={"rank": rank.rank, "signal": rank.signal})
     return Reason(code="rank_exit", params={"rank": rank.rank, "code": rank.exit_code})
+
+
+def _why_unkept(evidence: Mapping[str, Any]) -> Reason | None:
+    if evidence.get("code") in ("environment_drift", "environment_gone"):
+        return Reason(code=evidence["code"], params=evidence.get("params", {}))
+    if "code" in evidence:
+        return Reason(code="not_prepared", params={"what": evidence.get("message") or evidence["code"]})
+    if "missing_products" in evidence:
+        products = ", ".join(map(str, evidence["missing_products"]))
+        return Reason(code="products_not_left", params={"products": products})
+    for kept in ("outputs_not_kept", "checkpoint_not_kept"):
+        if kept in evidence:
+            return Reason(code=kept, params={"what": evidence[kept]})
+    if evidence.get("folder") == "missing":
+        return Reason(code="folder_missing")
+    return None

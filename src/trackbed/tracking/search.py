@@ -19,7 +19,7 @@ from trackbed.base.units import parse_duration
 from trackbed.tracking.facts_values import pack
 from trackbed.tracking.ingest_tables import metric, param
 from trackbed.tracking.runs_tables import run
-from trackbed.tracking.search_parse import Both, Either, Field, Node, Not, Test, parse, parse_field
+from trackbed.tracking.search_parse import Both, Comparison, Either, Field, Node, Not, parse, parse_field
 
 _TEXTS = {
     "id": run.c.id, "name": run.c.name, "description": run.c.description, "project": run.c.project, "space": run.c.space,
@@ -119,7 +119,7 @@ def _metric(field: Field) -> Any:
     return stmt.correlate(run)
 
 
-def _params(test: Test) -> ColumnElement[bool]:
+def _params(test: Comparison) -> ColumnElement[bool]:
     of_name = select(param.c.name).where(param.c.run_id == run.c.id, param.c.name == test.field.name).correlate(run)
     numbers = [value for value in test.values if isinstance(value, float)]
     if test.operator in ("like", "has"):
@@ -132,7 +132,7 @@ def _params(test: Test) -> ColumnElement[bool]:
     return of_name.where(_COMPARE[test.operator](param.c.value, texts[0])).exists()
 
 
-def _plain(test: Test, now_us: int) -> ColumnElement[bool]:
+def _plain(test: Comparison, now_us: int) -> ColumnElement[bool]:
     name = test.field.name
     if name == "tags":
         return _tags(test)
@@ -152,7 +152,7 @@ def _plain(test: Test, now_us: int) -> ColumnElement[bool]:
     raise _unknown(test.field)
 
 
-def _tags(test: Test) -> ColumnElement[bool]:
+def _tags(test: Comparison) -> ColumnElement[bool]:
     if test.operator not in ("has", "=", "in"):
         raise BadInput("filter_unexpected", position=test.position, found=test.operator, wanted="has, in")
     # tags are a JSON list without spaces: a quote that no backslash precedes begins or ends an element
@@ -160,7 +160,7 @@ def _tags(test: Test) -> ColumnElement[bool]:
     return or_(*(_place(run.c.tags, mark + tag) > 0 for tag in written for mark in "[,"))
 
 
-def _text(column: ColumnElement[str], test: Test) -> ColumnElement[bool]:
+def _text(column: ColumnElement[str], test: Comparison) -> ColumnElement[bool]:
     if test.operator in ("like", "has"):
         return _like(column, test)
     values = [_as_text(value, test) for value in test.values]
@@ -169,7 +169,7 @@ def _text(column: ColumnElement[str], test: Test) -> ColumnElement[bool]:
     return _COMPARE[test.operator](column, values[0])
 
 
-def _like(column: ColumnElement[str], test: Test) -> ColumnElement[bool]:
+def _like(column: ColumnElement[str], test: Comparison) -> ColumnElement[bool]:
     """`like` with % and _ as wild cards, `has` for a part; both in any case of letters."""
     pattern = _as_text(test.values[0], test)
     if test.operator == "has":
@@ -177,7 +177,7 @@ def _like(column: ColumnElement[str], test: Test) -> ColumnElement[bool]:
     return func.lower(column).like(pattern.lower())
 
 
-def _compared(column: ColumnElement[Any], test: Test, convert: Callable[[Any], float]) -> ColumnElement[bool]:
+def _compared(column: ColumnElement[Any], test: Comparison, convert: Callable[[Any], float]) -> ColumnElement[bool]:
     """Compare a number column. NaN is stored as NULL: only `= nan` and `!= nan` find or leave it out."""
     if test.operator in ("like", "has"):
         raise BadInput(
@@ -192,7 +192,7 @@ def _compared(column: ColumnElement[Any], test: Test, convert: Callable[[Any], f
     return or_(compared, column.is_(None)) if test.operator == "!=" else compared
 
 
-def _as_number(value: float | str | bool, test: Test, convert: Callable[[Any], float]) -> float:
+def _as_number(value: float | str | bool, test: Comparison, convert: Callable[[Any], float]) -> float:
     try:
         if convert is float and isinstance(value, str):
             raise ValueError(value)
@@ -201,7 +201,7 @@ def _as_number(value: float | str | bool, test: Test, convert: Callable[[Any], f
         raise BadInput("filter_value", position=test.position, field=test.field.name, value=str(value)) from None
 
 
-def _as_text(value: float | str | bool, test: Test) -> str:
+def _as_text(value: float | str | bool, test: Comparison) -> str:
     if isinstance(value, str):
         return value
     raise BadInput("filter_value_text", position=test.position, field=test.field.name, value=str(value))
@@ -211,7 +211,7 @@ def _seconds(value: float | str | bool) -> float:
     return parse_duration(value) if isinstance(value, str) else float(value)
 
 
-def _time(value: float | str | bool, test: Test, now_us: int) -> float:
+def _time(value: float | str | bool, test: Comparison, now_us: int) -> float:
     """Return microseconds of `2026-11-01`, `2026-11-01T10:00:00Z`, `2h ago`, or of seconds since 1970."""
     if not isinstance(value, str):
         return float(value) * 1e6

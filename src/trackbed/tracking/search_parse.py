@@ -45,7 +45,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Test:
+class Comparison:
     """`values` holds one value but for `in`. The operator is one of OPERATORS (= and != written once), in, like, has."""
 
     field: Field
@@ -69,7 +69,7 @@ class Either:
     parts: "tuple[Node, ...]"
 
 
-Node = Test | Not | Both | Either
+Node = Comparison | Not | Both | Either
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ class _Parser:
         node = self._tail(field, token.position, negated=negated)
         return Not(node) if negated else node
 
-    def _tail(self, field: Field, position: int, *, negated: bool) -> Test:
+    def _tail(self, field: Field, position: int, *, negated: bool) -> Comparison:
         if self.word("in"):
             if not self.word("("):
                 raise self.unexpected("(")
@@ -214,15 +214,15 @@ class _Parser:
                 values.append(self.value())
             if not self.word(")"):
                 raise self.unexpected("), ,")
-            return Test(field, "in", tuple(values), position)
+            return Comparison(field, "in", tuple(values), position)
         for operator in ("like", "has"):
             if self.word(operator):
-                return Test(field, operator, (self.value(),), position)
+                return Comparison(field, operator, (self.value(),), position)
         if negated or self.here.kind != "op" or self.here.text not in OPERATORS:
             raise self.unexpected("in, like, has" if negated else "=, !=, <, <=, >, >=, in, like, has")
         operator = {"==": "=", "<>": "!="}.get(self.here.text, self.here.text)
         self.take()
-        return Test(field, operator, (self.value(),), position)
+        return Comparison(field, operator, (self.value(),), position)
 
     def value(self) -> float | str | bool:
         token = self.here

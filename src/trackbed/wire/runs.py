@@ -35,7 +35,9 @@ class Package(msgspec.Struct, kw_only=True, omit_defaults=True, array_like=True)
     name: str
     version: str
     digest: str = ""  # BLAKE3 of the package's RECORD file
-    source: str = ""  # direct_url of the install: "editable file:///…", a VCS address with its commit; password stripped
+    source: str = (
+        ""  # direct_url of the install: "editable file:///…", a VCS address with its commit; password stripped
+    )
 
 
 class EnvironmentRecord(msgspec.Struct, kw_only=True, omit_defaults=True):

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from trackbed.testing.database import KINDS
+
 _spec = importlib.util.spec_from_file_location("control_world", Path(__file__).with_name("world.py"))
 assert _spec is not None and _spec.loader is not None
 control_world = importlib.util.module_from_spec(_spec)
@@ -15,9 +17,10 @@ sys.modules["control_world"] = control_world
 _spec.loader.exec_module(control_world)
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[Any]:
-    with control_world.world(tmp_path) as made:
+@pytest.fixture(params=KINDS)
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
+    """On either database."""
+    with control_world.world(tmp_path, database=request.param) as made:
         yield made
 
 

@@ -13,7 +13,7 @@ from sqlalchemy import select
 
 from trackbed import access
 from trackbed.access.tables import space
-from trackbed.db import Database, Tx
+from trackbed.db import Tx
 from trackbed.domain.lease import LeaseTimes
 from trackbed.domain.scope import SYSTEM, Actor, ActorKind, Role, Scope
 from trackbed.scheduling.rules import Plan
@@ -22,6 +22,7 @@ from trackbed.server.flows import end, lease, submit, verbs
 from trackbed.server.loops import limits, schedule, watch
 from trackbed.storage import open_store
 from trackbed.testing.clock import FakeClock
+from trackbed.testing.database import new_database
 from trackbed.testing.engine import FakeEngine
 from trackbed.tracking import runs, runs_attempts
 from trackbed.wire.attempts import CheckpointReport, ExitReport, LeaseReply, LeaseRequest, OutputsReport, RankReport
@@ -159,12 +160,11 @@ _names = itertools.count()
 
 
 @contextmanager
-def world(folder: Path, *, nodes: dict[str, int] | None = None) -> Iterator[World]:
+def world(folder: Path, *, nodes: dict[str, int] | None = None, database: str = "sqlite") -> Iterator[World]:
     clock, engine = FakeClock(), FakeEngine(nodes=nodes or {"n1": 4})
     home = folder / f"home{next(_names)}"
     home.mkdir(parents=True)
-    db = Database.open(f"sqlite:///{home / 'trackbed.db'}", clock=clock)
-    db.prepare()
+    db = new_database(database, home, clock=clock)
     settings = Settings(home=home, lease=LEASE)
     app = App(
         db=db, store=open_store(settings.store_url), engine=engine, clock=clock, home=home, settings=settings,

@@ -121,7 +121,7 @@ def test_hashed_files_are_kept_for_ever_and_the_page_is_asked_for_again(built: S
     assert asset.headers["Cache-Control"] == "public, max-age=31536000, immutable"
     assert gzip.decompress(asset.content).startswith(b"let x")
     assert built.find("/assets/face.woff2", gzipped=True).content == b"font"
-    for path in ("/", "", "/index.html", "/runs/run_1", "/p/demo%2317"):
+    for path in ("/", "", "/index.html", "/runs/run_1", "/p/demo%2317", "/models/gpt-2.5", "/datasets/a.b"):
         page = built.find(path, gzipped=False)
         assert page.content == b"<!doctype html>page"
         assert page.headers["Cache-Control"] == "no-cache"
@@ -129,7 +129,7 @@ def test_hashed_files_are_kept_for_ever_and_the_page_is_asked_for_again(built: S
 
 @pytest.mark.parametrize(
     "path",
-    ["/api", "/api/v1/x", "/assets/old.js", "/.fingerprint", "/../main.py", "/assets/../../main.py", "/outside.txt", "//etc/hosts.d/x.y"],
+    ["/api", "/api/v1/x", "/assets/old.js", "/.fingerprint", "/../main.py", "/assets/../../main.py", "/outside.txt", "//etc/hosts.d/x.y", "/models/../main.py"],
 )  # fmt: skip
 def test_what_is_not_in_the_build_is_not_there(built: StaticFiles, path: str) -> None:
     with pytest.raises(NotFoundException):

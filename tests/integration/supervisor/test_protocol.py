@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from trackbed.client.spool import Writer
 from trackbed.clusters import NodeFolder
 from trackbed.domain.states import OrderKind
+from trackbed.formats.spool import new_metrics
 from trackbed.supervisor.stopping import Stopping
 from trackbed.wire.attempts import Order
 
@@ -88,6 +90,23 @@ def test_only_ranks_that_call_are_waited_for_once_they_are_known(folder: NodeFol
     ask(folder, r0=10)
     stopping.tick(0.1, askers=FOUR, processes=FOUR)
     assert verdict(folder) == 11
+
+
+def test_a_rank_that_logs_and_never_asks_gets_the_signal_at_once(folder: NodeFolder) -> None:
+    stopping = Stopping(folder)
+    writer = Writer(folder.spool, run="run_1", rank=0)
+    stopping.begin(order(), 0.0)
+    assert not stopping.tick(0.1, askers={0}, processes={0}).signal, "it may still be on its way to the first step"
+    for step in (1, 2):
+        points = new_metrics()
+        points.keys.append("loss")
+        points.key.append(0)
+        points.step.append(step)
+        points.ts.append(step)
+        points.value.append(0.5)
+        writer.metrics(points)
+    writer.close()
+    assert stopping.tick(0.2, askers={0}, processes={0}).signal == {0}
 
 
 def test_a_withdrawn_order_is_the_verdict_never_and_a_later_one_starts_clean(folder: NodeFolder) -> None:

@@ -1,6 +1,7 @@
 """Training never dies of us: away, broken, talking nonsense; and afterwards the record is complete."""
 
 import json
+import shutil
 import time
 from typing import Any
 
@@ -84,3 +85,15 @@ def test_a_saved_file_is_kept_while_the_run_goes_on(bed: Any, server: Any) -> No
     assert first["partial"] and first["entries"][0]["path"] == "r.html" and first["entries"][0]["kind"] == "report"
     bed.wait(attempt)
     assert server.of("outputs")[-1]["entries"][0]["kind"] == "report"
+
+
+def test_a_supervisor_whose_folder_was_removed_does_not_wait_for_the_server(
+    bed: Any, server: Any, is_alive: Any
+) -> None:
+    server.mode = "away"
+    attempt = bed.start("true")
+    folder = bed.folder(attempt)
+    bed.until(lambda: any((folder / "reports").glob("*-exit.json")), attempt=attempt)
+    pid = json.loads((folder / "supervisor.json").read_text())["pid"]
+    shutil.rmtree(folder)
+    bed.until(lambda: not is_alive(pid))

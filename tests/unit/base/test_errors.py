@@ -12,7 +12,9 @@ def test_an_error_says_what_happened_in_both_languages() -> None:
 
 
 def test_all_faults_come_in_one_message_with_field_and_line() -> None:
-    error = BadInput("not_yet", what="x", faults=[Fault("not_yet", "window", 7, {"what": "window"}), Fault("not_yet", "notify")])
+    error = BadInput(
+        "not_yet", what="x", faults=[Fault("not_yet", "window", 7, {"what": "window"}), Fault("not_yet", "notify")]
+    )
     lines = str(error).splitlines()
     assert len(lines) == 3
     assert lines[1].strip().startswith("window (line 7): ")

@@ -5,7 +5,10 @@ import pytest
 from trackbed.base.units import format_duration, format_size, parse_duration, parse_size
 
 
-@pytest.mark.parametrize(("text", "size"), [("40 GiB", 40 * 2**30), ("64MiB", 64 * 2**20), ("1000", 1000), ("1.5 KiB", 1536), ("2 GB", 2 * 10**9), (7, 7)])
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("40 GiB", 40 * 2**30), ("64MiB", 64 * 2**20), ("1000", 1000), ("1.5 KiB", 1536), ("2 GB", 2 * 10**9), (7, 7)],
+)
 def test_a_size_is_read_in_bytes(text: str | int, size: int) -> None:
     assert parse_size(text) == size
 
@@ -16,7 +19,19 @@ def test_a_wrong_size_is_refused(text: str) -> None:
         parse_size(text)
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("30m", 1800), ("12h", 43200), ("1h30m", 5400), ("45", 45), ("250ms", 0.25), ("2 d", 172800), (3, 3.0), ("5min", 300)])
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("30m", 1800),
+        ("12h", 43200),
+        ("1h30m", 5400),
+        ("45", 45),
+        ("250ms", 0.25),
+        ("2 d", 172800),
+        (3, 3.0),
+        ("5min", 300),
+    ],
+)
 def test_a_duration_is_read_in_seconds(text: str | int, seconds: float) -> None:
     assert parse_duration(text) == seconds
 

@@ -19,6 +19,10 @@ def test_columns_line_up_under_chinese_names(capsys: pytest.CaptureFixture[str])
     assert len({output.wide(line[: -len(line.split()[-1])]) for line in lines}) == 1
 
 
+def test_colours_take_no_room() -> None:
+    assert output.wide("demo#4  \x1b[36mRunning\x1b[0m  损失") == len("demo#4  Running  ") + 4
+
+
 def test_nothing_is_cut_off(capsys: pytest.CaptureFixture[str]) -> None:
     output.table(["a"], [["x" * 500]])
     assert "x" * 500 in capsys.readouterr().out
@@ -54,8 +58,8 @@ def test_progress_shows_step_loss_rate_and_time_left() -> None:
                    progress=Progress(step=120, steps_total=240, seconds_left=31.2))  # fmt: skip
     keys = {"loss": KeyInfo(key="loss", last=2.8133), "tokens_per_s": KeyInfo(key="tokens_per_s", last=4120.4)}
     line = progress_line(view, keys, 10)
-    assert "▰▰▰▰▰▰▰▰▱▱▱▱▱▱▱▱" in line
-    assert "step 120/240  loss 2.8133  4,120 tokens/s  31s left" in line
+    assert line == "demo#1  ▰▰▰▰▰▰▱▱▱▱▱▱  step 120/240  loss 2.8133  4,120 tokens/s  31s left"
+    assert output.wide(line) < 80
 
 
 def test_before_the_first_step_the_reason_is_shown() -> None:

@@ -1,5 +1,6 @@
 """What a name says: steps of checkpoints, kinds of outputs, signals."""
 
+import os
 import signal
 
 import pytest
@@ -18,7 +19,12 @@ def test_the_last_number_of_a_name_is_its_step(name: str, step: int) -> None:
     assert step_of(name, 7) == step
 
 
-@pytest.mark.parametrize("name", [".staged-3", "latest", "step-3.tmp", "step-3.done"])
+def test_a_number_too_great_for_a_step_is_none() -> None:
+    assert step_of("step-99999999999999999999", 7) == 7
+    assert step_of(f"step-{2**53 - 1}", 7) == 2**53 - 1
+
+
+@pytest.mark.parametrize("name", [".staged-3", "latest", "step-3.tmp", "step-3.done", os.fsdecode(b"\xff-3")])
 def test_some_names_never_count(name: str) -> None:
     assert not counts(name)
 

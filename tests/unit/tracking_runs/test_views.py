@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trackbed.base.errors import BadInput
+from trackbed.base.messages import render
 from trackbed.clusters.engine import Observation, Phase
 from trackbed.domain.lease import Contact
 from trackbed.server.flows.reproduce import first_difference, pinned
@@ -29,6 +30,24 @@ def test_the_first_rank_that_went_wrong_is_named_with_its_signal_or_status():
     why = why_ended(report(RankReport(rank=0, exit_code=0), RankReport(rank=1, exit_code=3)))
     assert why is not None and (why.code, why.params) == ("rank_exit", {"rank": 1, "code": 3})
     assert why_ended(report(RankReport(rank=0, exit_code=0))) is None
+
+
+@pytest.mark.parametrize(
+    ("evidence", "code"),
+    [
+        ({"code": "environment_drift", "params": {"count": 1, "changes": "a 1 -> 2"}, "message": "…"}, "environment_drift"),
+        ({"code": "storage_blob_missing", "message": "no such bytes"}, "not_prepared"),
+        ({"missing_products": ["shards"]}, "products_not_left"),
+        ({"outputs_not_kept": "storage_full"}, "outputs_not_kept"),
+        ({"checkpoint_not_kept": "storage_full"}, "checkpoint_not_kept"),
+        ({"folder": "missing"}, "folder_missing"),
+    ],
+)  # fmt: skip
+def test_an_end_without_a_wrong_rank_is_explained_too(evidence: dict[str, Any], code: str):
+    why = why_ended(report(RankReport(rank=0, exit_code=0), **evidence))
+    assert why is not None and why.code == code
+    for lang in ("en", "zh"):
+        assert "{" not in render(f"reason.{code}", why.params, lang)
 
 
 def attempt(**columns: Any) -> Any:
@@ -97,6 +116,15 @@ def test_an_attempt_that_nobody_started_is_started():
 def test_one_that_is_gone_already_is_not_declared_so_again():
     assert decide(attempt(lost_us=5), lost(), Contact.GONE) == "salvage"
     assert decide(attempt(lost_us=5), lost(folder="missing"), Contact.GONE) == ""
+
+
+def test_an_attempt_whose_folder_and_processes_are_gone_has_ended() -> None:
+    for contact in (Contact.OK, Contact.GONE):
+        assert decide(attempt(lost_us=5), lost(folder="missing", alive=False), contact) == "vanished"
+        assert decide(attempt(state="superseded"), lost(folder="missing", alive=False), contact) == "vanished"
+        assert decide(attempt(lost_us=5), lost(folder="missing", alive=True), contact) == ""
+    assert decide(attempt(), lost(folder="missing", alive=False), Contact.OK) == "vanished"
+    assert decide(attempt(state="assigned"), lost(folder="missing", alive=False), Contact.OK) == "launch"
 
 
 # --- reproduction ---

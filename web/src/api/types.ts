@@ -280,6 +280,11 @@ export interface RegisterRequest {
   path?: string
 }
 
+export interface AliasRequest {
+  version: number
+  expected?: number | null
+}
+
 export interface LineageEdge {
   source: string
   target: string

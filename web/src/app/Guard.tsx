@@ -1,5 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
-import { Navigate, useLocation } from '@tanstack/react-router'
+import { useNavigate } from '@tanstack/react-router'
+import { useEffect } from 'react'
 import { ApiError } from '@/api/client'
 import { me } from '@/api/queries'
 import { ErrorNote, Waiting } from '@/ui/Blocks'
@@ -8,11 +9,14 @@ import { Shell } from './shell/Shell'
 /** Pages are for signed-in people; where one wanted to go is kept for after the login. */
 export function Guard() {
   const { data, error } = useQuery(me)
-  const { href } = useLocation()
-  if (error instanceof ApiError && error.status === 401) {
-    const next = href === '/' || href.startsWith('/login') ? '' : href
-    return <Navigate to="/login" search={next ? { next } : {}} hash={window.location.hash.slice(1)} replace />
-  }
-  if (data) return <Shell />
-  return <div style={{ padding: 24 }}>{error ? <ErrorNote error={error} /> : <Waiting />}</div>
+  const navigate = useNavigate()
+  const stranger = error instanceof ApiError && error.status === 401
+  useEffect(() => {
+    if (!stranger) return
+    const { pathname, search, hash } = window.location
+    const next = pathname === '/' || pathname === '/login' ? '' : `?next=${encodeURIComponent(pathname + search)}`
+    void navigate({ href: `/login${next}${hash}`, replace: true })
+  }, [stranger, navigate])
+  if (data && !stranger) return <Shell />
+  return <div style={{ padding: 24 }}>{error && !stranger ? <ErrorNote error={error} /> : <Waiting />}</div>
 }

@@ -10,6 +10,19 @@ const dark: MantineColorsTuple = [
   '#e6e8ed', '#c0c6d1', '#a0a8b7', '#858e9f', '#3b424f', '#2a303a', '#1b2028', '#13161c', '#0e1116', '#0a0c10',
 ] // biome-ignore format: ten shades on a line
 
+const red: MantineColorsTuple = [
+  '#fdecee',
+  '#fad5d9',
+  '#f3a8b0',
+  '#ee7f8a',
+  '#e2566a',
+  '#d63d50',
+  '#c92a3a',
+  '#b8212f',
+  '#9c1a27',
+  '#7d141f',
+]
+
 export const fonts =
   'system-ui, -apple-system, "Segoe UI", "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif'
 export const mono =
@@ -18,7 +31,7 @@ export const mono =
 export const theme = createTheme({
   primaryColor: 'accent',
   primaryShade: { light: 7, dark: 6 },
-  colors: { accent, gray, dark },
+  colors: { accent, gray, dark, red },
   black: '#1b2029',
   fontFamily: fonts,
   fontFamilyMonospace: mono,
@@ -38,7 +51,7 @@ export const theme = createTheme({
     Select: { defaultProps: { size: 'xs' } },
     SegmentedControl: { defaultProps: { size: 'xs' } },
     Tooltip: { defaultProps: { openDelay: 250, withArrow: true, fz: 'xs' } },
-    Modal: { defaultProps: { centered: true, radius: 10 } },
+    Modal: { defaultProps: { centered: true, radius: 10 }, styles: { title: { fontWeight: 600, fontSize: 16 } } },
     Menu: { defaultProps: { shadow: 'md', radius: 8 } },
     Popover: { defaultProps: { shadow: 'md', radius: 8 } },
   },

@@ -1,5 +1,6 @@
 """submit: from a spec with names to a run with digests, in the queue, or every fault at once and nothing left behind."""
 
+import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -44,7 +45,7 @@ async def submit(app: App, scope: Scope, request: SubmitRequest) -> SubmitReply:
         NotFound, Denied: the space or the right to write in it is missing.
         BadInput: `spec_wrong` with every fault.
     """
-    outer = _outer_faults(app, request)
+    outer = await asyncio.to_thread(_outer_faults, app, request)
     if request.dry_run:
         found = await app.db.aread(lambda tx: resolve(tx, scope, request, outer))
         if found.faults:

@@ -13,10 +13,11 @@ from trackbed.clusters.engine import Observation, Phase
 from trackbed.db import ReadTx
 from trackbed.domain.lease import Contact, Silence, judge
 from trackbed.domain.scope import Actor, ActorKind
-from trackbed.domain.states import AttemptState
+from trackbed.domain.states import AttemptState, Cause
 from trackbed.server.app import App
 from trackbed.server.flows import end, facts, start
 from trackbed.tracking import runs, runs_attempts
+from trackbed.wire.attempts import ExitReport
 
 ACTOR = Actor(ActorKind.SYSTEM, "watch", "watch")
 LAUNCH_S = 10.0  # what the planner is just handing over is not handed over again
@@ -69,7 +70,7 @@ def _watched(tx: ReadTx) -> list[runs_attempts.AttemptRow]:
 
 
 def decide(row: Any, seen: Observation, contact: Contact, *, fresh: bool = False) -> str:
-    """Return what to do about an attempt: launch, salvage, gone, or nothing. Pure.
+    """Return what to do about an attempt: launch, salvage, gone, vanished, or nothing. Pure.
 
     `fresh`: this server issued it a moment ago and may be handing it over right now.
     """
@@ -79,6 +80,8 @@ def decide(row: Any, seen: Observation, contact: Contact, *, fresh: bool = False
             return "" if fresh else "launch"
         if contact is Contact.GONE and not row.lost_us and row.state != AttemptState.SUPERSEDED.value:
             return "gone"
+        if missing and seen.evidence.get("alive") is False:
+            return "vanished"
         return "" if missing else "salvage"
     if seen.phase is Phase.EXITED and contact is Contact.GONE and not row.lost_us:
         return "gone"  # its last word was answered by a record that we do not have
@@ -102,7 +105,16 @@ def _gone(app: App, row: Any) -> None:
     app.db.write(lambda tx: end.gone(app, tx, row.id), actor=ACTOR)
 
 
-_ACTIONS = {"launch": _launch, "salvage": _salvage, "gone": _gone}
+def _vanished(app: App, row: Any) -> None:
+    """Its folder was removed and no process of it runs: that is an exit, and nobody else can report it."""
+    log.warning("the folder of attempt %s was removed and none of its processes runs", row.id)
+    told = ExitReport(
+        epoch=row.epoch, cause=Cause.LOST.value, evidence={"folder": "missing"}, ended_us=app.clock.now_us(), salvaged=True
+    )  # fmt: skip
+    end.end_attempt(app, row.id, told, actor=ACTOR)
+
+
+_ACTIONS = {"launch": _launch, "salvage": _salvage, "gone": _gone, "vanished": _vanished}
 
 
 def adopt(app: App) -> int:

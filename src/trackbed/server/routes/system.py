@@ -33,7 +33,9 @@ async def openapi(request: Request[Any, Any, Any]) -> dict[str, Any]:
 
 def _counts(tx: ReadTx) -> tuple[dict[str, int], int]:
     """Return runs by state, and the cards of those that hold some. Numbers of the whole pool, no names."""
-    rows = tx.rows(select(run.c.state, func.count().label("runs"), func.sum(run.c.cards).label("held")).group_by(run.c.state))
+    rows = tx.rows(
+        select(run.c.state, func.count().label("runs"), func.sum(run.c.cards).label("held")).group_by(run.c.state)
+    )
     held = sum(int(row.held or 0) for row in rows if row.state in ACTIVE)
     return {row.state: int(row.runs) for row in rows}, held
 

@@ -71,6 +71,7 @@ export function Palette() {
   ]
   return (
     <Spotlight
+      attributes={{ content: { 'aria-label': t('search_label') } }}
       actions={groups}
       query={query}
       onQueryChange={setQuery}

@@ -23,7 +23,7 @@ export function Top({ onSearch, onHelp }: Props) {
     <header className={css.top}>
       <Crumbs />
       <LiveDot />
-      <UnstyledButton className={css.search} onClick={onSearch} aria-label={t('search_label')}>
+      <UnstyledButton className={css.search} onClick={onSearch}>
         <Search size={14} aria-hidden />
         <span>{t('search')}</span>
         <Kbd>Ctrl K</Kbd>

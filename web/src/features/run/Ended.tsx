@@ -1,4 +1,4 @@
-import type { CSSProperties } from 'react'
+import { type CSSProperties, useEffect, useRef } from 'react'
 import { useTranslation } from 'react-i18next'
 import type { RunDetail } from '@/api/types'
 import { sentence, word } from '@/i18n'
@@ -50,11 +50,21 @@ export function Ended({ detail }: { detail: RunDetail }) {
           ))}
         </div>
       )}
-      {lines !== undefined && (
-        <pre className={css.pre} tabIndex={0} role="region" aria-label={t('last_lines')}>
-          {Array.isArray(lines) ? lines.map(String).join('\n') : String(lines)}
-        </pre>
-      )}
+      {lines !== undefined && <Tail text={Array.isArray(lines) ? lines.map(String).join('\n') : String(lines)} />}
     </section>
+  )
+}
+
+/** The end of the log, opened at its end: that is where the fault stands. */
+function Tail({ text }: { text: string }) {
+  const { t } = useTranslation()
+  const box = useRef<HTMLPreElement>(null)
+  useEffect(() => {
+    box.current?.scrollTo({ top: box.current.scrollHeight })
+  }, [])
+  return (
+    <pre className={css.pre} ref={box} tabIndex={0} role="region" aria-label={t('last_lines')}>
+      {text}
+    </pre>
   )
 }

@@ -10,6 +10,7 @@ import css from './run.module.css'
 export function Pinned({ detail }: { detail: RunDetail }) {
   const { t } = useTranslation()
   const { spec, tree, environment } = detail
+  if (detail.run.outside && !tree && !environment) return null // began outside: nothing was pinned
   const what = spec.recipe ? `${t('recipe')} ${spec.recipe}` : spec.run
   return (
     <Panel title={t('pinned')}>

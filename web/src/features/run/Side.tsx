@@ -28,6 +28,7 @@ export function Registered({ detail }: { detail: RunDetail }) {
 export function Cost({ detail }: { detail: RunDetail }) {
   const { t } = useTranslation()
   const { run, spec } = detail
+  if (run.outside) return null // asked for no cards and took none
   const res = spec.resources ?? {}
   const waited = run.queued_us && run.started_us ? (run.started_us - run.queued_us) / 1e6 : undefined
   return (

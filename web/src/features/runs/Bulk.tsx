@@ -79,7 +79,7 @@ function Confirm({ verb, runs, onClose, onDone }: ConfirmProps) {
       <p style={{ marginTop: 0 }}>
         {t(verb === 'stop' ? 'bulk_stop_effect' : 'bulk_pause_effect', { count: runs.length, cards })}
       </p>
-      <Command text={runs.map((run) => command(verb, run.ref)).join('\n')} />
+      <Command text={command(verb, ...runs.map((run) => run.ref))} />
       <div style={{ display: 'flex', justifyContent: 'flex-end', gap: 8, marginTop: 16 }}>
         <Button variant="default" onClick={onClose}>
           {t('cancel')}

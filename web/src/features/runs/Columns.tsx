@@ -79,7 +79,7 @@ function Chooser({ chosen, onChange, sample }: Props) {
                   <Checkbox
                     key={id}
                     size="xs"
-                    my={5}
+                    py={5}
                     label={label}
                     checked={chosen.includes(id)}
                     disabled={id === 'name'}

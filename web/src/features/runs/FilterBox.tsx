@@ -65,7 +65,7 @@ function Right({ clear, example }: { clear: (() => void) | null; example: (filte
       ) : (
         <Kbd>/</Kbd>
       )}
-      <Popover opened={open} onChange={setOpen} position="bottom-end" width={460} trapFocus>
+      <Popover opened={open} onChange={setOpen} position="bottom-end" width={560} trapFocus>
         <Popover.Target>
           <Tooltip label={t('filter_help')}>
             <ActionIcon size="sm" aria-label={t('filter_help')} onClick={() => setOpen((was) => !was)}>

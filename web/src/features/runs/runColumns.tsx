@@ -51,13 +51,13 @@ function RunProgress({ run }: { run: RunView }) {
 
 export const FIXED: RunColumn[] = [
   { id: 'state', title: 'col_state', width: 122, order: 'state', cell: (run) => <State state={run.state} share={share(run)} /> },
-  { id: 'name', title: 'col_run', width: 300, order: 'name', cell: (run) => <RunName run={run} /> },
-  { id: 'progress', title: 'col_progress', width: 150, cell: (run) => <RunProgress run={run} /> },
-  { id: 'owner', title: 'col_owner', width: 110, order: 'owner', cell: (run) => <span className="cut">{run.owner || '–'}</span> },
-  { id: 'tags', title: 'col_tags', width: 150, cell: (run) => (run.tags ?? []).map((tag) => <Tag key={tag}>{tag}</Tag>) },
-  { id: 'cards', title: 'col_cards', width: 70, right: true, order: 'cards', cell: (run) => (run.outside ? '–' : (run.cards ?? 0)) },
-  { id: 'duration', title: 'col_duration', width: 100, right: true, order: 'duration', cell: (run) => <Span from={run.started_us} to={run.ended_us} /> },
-  { id: 'created', title: 'col_created', width: 120, right: true, order: 'created', cell: (run) => <Ago us={run.created_us} /> },
+  { id: 'name', title: 'col_run', width: 240, order: 'name', cell: (run) => <RunName run={run} /> },
+  { id: 'progress', title: 'col_progress', width: 140, cell: (run) => <RunProgress run={run} /> },
+  { id: 'owner', title: 'col_owner', width: 100, order: 'owner', cell: (run) => <span className="cut">{run.owner || '–'}</span> },
+  { id: 'tags', title: 'col_tags', width: 130, cell: (run) => (run.tags ?? []).map((tag) => <Tag key={tag}>{tag}</Tag>) },
+  { id: 'cards', title: 'col_cards', width: 64, right: true, order: 'cards', cell: (run) => (run.outside ? '–' : (run.cards ?? 0)) },
+  { id: 'duration', title: 'col_duration', width: 96, right: true, order: 'duration', cell: (run) => <Span from={run.started_us} to={run.ended_us} /> },
+  { id: 'created', title: 'col_created', width: 112, right: true, order: 'created', cell: (run) => <Ago us={run.created_us} /> },
   { id: 'card_hours', title: 'col_card_hours', width: 100, right: true, order: 'card_seconds', cell: (run) => cardHours(run.card_seconds ?? 0) },
   { id: 'attempt', title: 'col_attempts', width: 90, right: true, order: 'attempt', cell: (run) => run.attempt ?? 0 },
   { id: 'priority', title: 'col_priority', width: 90, order: 'priority', cell: (run) => word('priority', run.priority ?? 'normal') },
@@ -76,7 +76,7 @@ export function columnOf(id: string): RunColumn | undefined {
     return {
       id,
       title: null,
-      width: 118,
+      width: 100,
       right: true,
       order: fieldOf('metrics', key),
       cell: (run) => measure(key, run.metrics?.[key] ?? run.metrics?.[id]),
@@ -87,7 +87,7 @@ export function columnOf(id: string): RunColumn | undefined {
     return {
       id,
       title: null,
-      width: 118,
+      width: 100,
       right: true,
       order: fieldOf('params', key),
       cell: (run) => <Param value={run.params?.[key] ?? run.params?.[id]} />,

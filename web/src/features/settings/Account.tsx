@@ -42,6 +42,12 @@ export function Server() {
       <Facts
         rows={[
           [t('version'), data.version],
+          [
+            t('licences'),
+            <a key="n" href="/licences.txt">
+              {t('licences_of')}
+            </a>,
+          ],
           [t('address'), data.url],
           [t('running_since'), data.started_us ? <Ago key="s" us={data.started_us} /> : undefined],
           [
@@ -50,7 +56,6 @@ export function Server() {
               {(data.lane_wait_p99_ms ?? 0).toFixed(1)} ms
             </span>,
           ],
-          [t('trust'), data.one_trust_domain !== false && t('trust_single')],
           ...(data.warnings ?? []).map(
             (warning) => [t('warning'), sentence(`reason.${warning.code}`, warning.params)] as [string, string],
           ),
