@@ -91,10 +91,8 @@ class ChunkStore:
         asked = list(dict.fromkeys(digests))
         for digest in asked:
             _check_file_digest(digest)
+        self.refresh()
         absent = self._absent(asked)
-        if absent:
-            self.refresh()
-            absent = self._absent(absent)
         return self._old.missing(absent) if self._old else absent
 
     def put_blob(
@@ -203,6 +201,10 @@ class ChunkStore:
     def refresh(self) -> list[tuple[str, Exception]]:
         """Look at packs that others wrote or removed; return those whose rows cannot be read."""
         spoiled = self.index.refresh(self.backend, self.reader.read_rows)
+        before = len(spoiled) + 1
+        while spoiled and len(spoiled) < before:  # one without a footer may need frames of another
+            before = len(spoiled)
+            spoiled = self.index.refresh(self.backend, self.reader.read_rows)
         self.tombs.refresh(self.index)
         return spoiled
 
@@ -246,6 +248,7 @@ class ChunkStore:
     # ---- inside
 
     def _put_tree(self, root: Path, on_progress: Progress | None, owner: str) -> TreeInfo:
+        self.refresh()
         found = find(root)
         total = sum(one.size for one in found if one.is_file)
         done = 0

@@ -18,7 +18,7 @@ from trackbed.formats.tree import Entry, show
 from trackbed.storage.files import PIECE, write_all
 from trackbed.storage.index import ChunkIndex
 from trackbed.storage.keys import Keys
-from trackbed.storage.reader import ChunkReader, Want, names_of
+from trackbed.storage.reader import ChunkReader, Standing, Want, names_of
 
 _BATCH = 1024
 
@@ -32,16 +32,17 @@ class Contents:
     def rows(self, digests: Iterable[FileDigest], *, lasting: bool = False) -> dict[FileDigest, FileRow]:
         """Rows of the files that are here: levels 0 for one chunk. With `lasting`, only what is here down to the last
         chunk and not about to be collected."""
+        standing = Standing(self._index)
         alone = {self._keys.content_id(digest): digest for digest in digests}
         found: dict[FileDigest, FileRow] = {}
         for chunk_id, place in self._index.chunks(list(alone), any_owner=True).items():
-            if not (lasting and place.fading):
+            if not lasting or (standing(place.frame) and not place.fading):
                 found[alone[chunk_id]] = FileRow(self._keys.file_id(alone[chunk_id]), place.length, chunk_id, 0)
         others = {self._keys.file_id(digest): digest for digest in alone.values() if digest not in found}
         rows = self._index.files(list(others))
         roots = self._index.chunks([row.root for row in rows.values()], any_owner=True)
         for file_id, row in rows.items():
-            if row.root in roots and (not lasting or self._lasts(row)):
+            if row.root in roots and (not lasting or self._lasts(row, standing)):
                 found[others[file_id]] = row
         return found
 
@@ -132,22 +133,24 @@ class Contents:
             yield data[low:high]
             at += len(data)
 
-    def _lasts(self, row: FileRow) -> bool:
+    def _lasts(self, row: FileRow, standing: Standing) -> bool:
         batch: list[bytes] = []
         try:
             for chunk_id, _ in self.pages_of(row):
                 batch.append(chunk_id)
                 if len(batch) == _BATCH:
-                    if not self._all_last(batch):
+                    if not self._all_last(batch, standing):
                         return False
                     batch = []
         except Damaged:
             return False
-        return self._all_last(batch)
+        return self._all_last(batch, standing)
 
-    def _all_last(self, ids: list[bytes]) -> bool:
+    def _all_last(self, ids: list[bytes], standing: Standing) -> bool:
         places = self._index.chunks(ids, any_owner=True)
-        return len(places) == len(set(ids)) and not any(place.fading for place in places.values())
+        return len(places) == len(set(ids)) and all(
+            standing(place.frame) and not place.fading for place in places.values()
+        )
 
 
 class ChunkStream:

@@ -198,7 +198,9 @@ class ChunkIndex:
         elif new:
             with ThreadPoolExecutor(_READERS) as pool:
                 for at in range(0, len(new), 2 * _READERS):
-                    self.add_many(filter(None, pool.map(read, new[at : at + 2 * _READERS])))
+                    self.add_many(
+                        [rows for rows in pool.map(read, new[at : at + 2 * _READERS]) if rows]
+                    )  # read first: readers ask here
         return spoiled
 
     def rebuild(self, backend: Backend, read_rows: ReadRows) -> list[tuple[str, Exception]]:

@@ -134,10 +134,11 @@ class PackWriter:
         self._filling.append(sealed)
 
     def _close_pack(self) -> None:
-        full, self._filling = self._filling, None
+        full = self._filling
         if not full:
             return
-        rows = full.close(self._keys)
+        rows = full.close(self._keys)  # at a fault it stays the one being filled, and an abort drops it
+        self._filling = None
         self.stored_bytes += rows.size
         if not self._uploader:
             self._uploader = ThreadPoolExecutor(1, thread_name_prefix="trackbed-pack")
@@ -224,7 +225,11 @@ class _Pack:
         with disk(folder):
             self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         self.size = 0
-        self._write(pack.write_header(self.pack_id, kind, owner))
+        try:
+            self._write(pack.write_header(self.pack_id, kind, owner))
+        except BaseException:
+            self.drop()
+            raise
 
     def append(self, sealed: Sealed) -> None:
         self._rows.append(replace(sealed.row, offset=self.size + frames.HEADER.size))

@@ -245,7 +245,11 @@ class ChunkReader:
             return rows
 
     def scan(self, backend: Backend, info: ObjectInfo) -> PackRows:
-        """Rows of a pack made from its frame headers. Frames that cannot be opened are left out."""
+        """Rows of a pack made from its frame headers. Spoiled frames are left out.
+
+        Raises:
+            Damaged: `storage_pack_damaged`, a frame is whole but one that it is compressed against is not to be found.
+        """
         found: list[FrameRow] = []
         files: list[FileRow] = []
         head = backend.get(info.name, 0, pack.HEADER_BYTES)
@@ -266,7 +270,11 @@ class ChunkReader:
                 found.append(row)
                 files += below
                 at += frames.HEADER.size + header.sealed_length
-            except (FrameFault, manifest.ManifestFault, InvalidTag, Damaged):
+            except Damaged as fault:  # it is delta of a frame that is not known, yet: asked again when more packs are
+                raise Damaged(
+                    "storage_pack_damaged", name=pack_id.hex(), why=f"no footer; {fault.params['why']}"
+                ) from fault
+            except (FrameFault, manifest.ManifestFault, InvalidTag):
                 at = _next_header(backend, info, at + 1)
         return PackRows(pack_id, info.size, kind, owner, tuple(found), tuple(files))
 
@@ -294,6 +302,24 @@ def rows_of(
         tuple(chunks),
     )  # fmt: skip
     return row, files
+
+
+class Standing:
+    """Which frames can be opened as far as the index knows: every frame below them is there. Remembers what it found."""
+
+    def __init__(self, index: ChunkIndex) -> None:
+        self._index = index
+        self._known: dict[bytes, bool] = {}
+
+    def __call__(self, frame: FrameAt) -> bool:
+        if not frame.bases:
+            return True
+        stands = self._known.get(frame.frame_id)
+        if stands is None:
+            below = [self._index.frame(base.frame_id) for base in frame.bases]
+            stands = all(base is not None and base.depth < frame.depth and self(base) for base in below)
+            self._known[frame.frame_id] = stands
+        return stands
 
 
 def names_of(keys: Keys, root: bytes, size: int, *, first: bytes, path: bytes) -> list[FileRow]:

@@ -26,7 +26,7 @@ from trackbed.storage.former import Former
 from trackbed.storage.index import ChunkAt, ChunkIndex
 from trackbed.storage.keys import Keys
 from trackbed.storage.packs import PackWriter, Piece, Plan
-from trackbed.storage.reader import HINT, FrameReader, hints_of, names_of
+from trackbed.storage.reader import HINT, FrameReader, Standing, hints_of, names_of
 
 FRAME_BYTES = 512 * 1024
 SMALL = 128 * 1024  # a file below this is one chunk
@@ -185,6 +185,7 @@ class ContentWriter:
     ) -> None:
         self._packs, self._keys, self._index, self._cutter = packs, keys, index, cutter
         self._contents = contents
+        self._standing = Standing(index)
         self._data, self._pages = _Lane(packs, index, reader, level), _Lane(packs, index, reader, level)
         self._offers: list[_Offer] = []
         self._offered = 0
@@ -261,8 +262,8 @@ class ContentWriter:
         places = self._index.chunks([offer.chunk_id for offer in offers])
         for offer in offers:
             place = places.get(offer.chunk_id)
-            if place and place.fading:
-                place = None  # being collected: written again
+            if place and (place.fading or not self._standing(place.frame)):
+                place = None  # being collected, or a delta of what is lost: written again
             lane = self._data if offer.role == frames.DATA else self._pages
             if offer.chunk_id in self._fresh:
                 lane.known(offer.chunk_id, None)
