@@ -6,6 +6,7 @@ s3://bucket/prefix?…       the chunk store in a bucket (backends.s3); its inde
 """
 
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -13,9 +14,9 @@ from blake3 import blake3
 
 from trackbed.base.errors import BadInput, NotFound, NotYet
 from trackbed.storage.backends.folder import FolderBackend
+from trackbed.storage.backends.keys import S3Keys
 from trackbed.storage.backends.paced import PacedBackend, Takes
 from trackbed.storage.backends.port import Backend
-from trackbed.storage.backends.s3 import S3Backend, S3Keys
 from trackbed.storage.chunks import ChunkStore
 from trackbed.storage.index import ChunkIndex
 from trackbed.storage.keys import Keys
@@ -58,10 +59,16 @@ def open_store(url: str, *, key: bytes | DomainKeys | None = None, options: Opti
     """
     folder = _folder(url)
     if key is None:
-        if folder is None or (folder / CHUNKS / FORMAT).exists():
+        if folder is None or is_sealed(url):
             raise NotFound("key_missing", where=url)
         return LocalStore(folder)
     return open_chunks(url, key, options)
+
+
+def is_sealed(url: str) -> bool:
+    """Whether what lies at a URL needs a key to be opened."""
+    folder = _folder(url)
+    return folder is None or (folder / CHUNKS / FORMAT).exists()
 
 
 def open_chunks(url: str, key: bytes | DomainKeys, options: Options | None = None) -> ChunkStore:
@@ -87,7 +94,10 @@ def open_chunks(url: str, key: bytes | DomainKeys, options: Options | None = Non
 def open_backend(url: str, s3: S3Keys | None = None) -> Backend:
     """The place of a chunk store's objects, without any key."""
     folder = _folder(url)
-    return S3Backend(url, s3) if folder is None else FolderBackend(folder / CHUNKS)
+    if folder is not None:
+        return FolderBackend(folder / CHUNKS)
+    made = import_module("trackbed.storage.backends.s3")  # the only part that needs obstore: the extra `s3`
+    return made.S3Backend(url, s3)
 
 
 def _granted(backend: Backend, key: DomainKeys) -> Opened:

@@ -148,6 +148,11 @@ def open_ring(backend: Backend, master: bytes) -> Opened:
     return Opened(Keys(bytes.fromhex(header.store), secrets_by_generation), header.rule, ring.master)
 
 
+def sealed_with(backend: Backend) -> str:
+    """Fingerprint of the master key that a store is sealed with; empty where there is no store yet."""
+    return _ring(backend)[0].master if backend.read(RING) is not None else ""
+
+
 def read_rule(backend: Backend) -> CutRule:
     """How a store cuts: told by its plain header, without any key."""
     return _header(backend)[0].rule

@@ -17,7 +17,7 @@ from trackbed.storage.cache import NodeCache
 from trackbed.storage.store import Store
 from trackbed.wire.attempts import Assignment
 
-Opener = Callable[[str], Store]
+Opener = Callable[[str], Store]  # the store at a URL, the same one again where nothing changed
 
 
 @dataclass
@@ -33,15 +33,12 @@ class Preparation:
 
     def __init__(self, assignment: Assignment, folder: NodeFolder, open_store: Opener) -> None:
         self._assignment, self._folder, self._open = assignment, folder, open_store
-        self._store: Store | None = None
 
     @property
     def store(self) -> Store:
-        if self._store is None:
-            if not self._assignment.store_url:
-                raise NotYet("not_yet", what="a store that a node reaches by the server only")
-            self._store = self._open(self._assignment.store_url)
-        return self._store
+        if not self._assignment.store_url:
+            raise NotYet("not_yet", what="a store that a node reaches by the server only")
+        return self._open(self._assignment.store_url)
 
     def run(self, between: Callable[[], None]) -> Inputs:
         """Lay out the folder.

@@ -16,7 +16,7 @@ from pathlib import Path
 import obstore
 from obstore.store import S3Store
 
-from trackbed.storage.backends.s3 import S3Keys
+from trackbed.storage.backends.keys import S3Keys
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ import pytest
 from trackbed.base.errors import BadInput, Denied, Internal, NotFound, StorageFull, Unavailable
 from trackbed.storage.backends.folder import FolderBackend
 from trackbed.storage.backends.port import Backend
-from trackbed.storage.backends.s3 import MIB, S3Backend, S3Keys, part_size
+from trackbed.storage.backends.keys import S3Keys
+from trackbed.storage.backends.s3 import MIB, S3Backend, part_size
 from trackbed.testing.backends import BackendContract, FaultyBackend
 from trackbed.testing.s3 import S3Server
 

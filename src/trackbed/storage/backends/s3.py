@@ -25,6 +25,7 @@ from obstore.exceptions import (
 from obstore.store import S3Store
 
 from trackbed.base.errors import BadInput, Denied, NotFound, StorageFull, TrackbedError, Unavailable
+from trackbed.storage.backends.keys import S3Keys
 from trackbed.storage.backends.port import ObjectInfo, checked
 from trackbed.storage.files import open_source, unchanged
 
@@ -33,18 +34,6 @@ _PART = 8 * MIB
 _PARTS_MOST = 9_000  # of the 10,000 that S3 allows
 _PARTS_AT_ONCE = 4  # with parts of 8 MiB: 32 MiB in memory
 _CONDITION_FAILED = (AlreadyExistsError, PreconditionError, FileNotFoundError)  # obstore tells "not found" so
-
-
-@dataclass(frozen=True)
-class S3Keys:
-    key_id: str
-    secret: str
-    token: str = ""
-
-    @classmethod
-    def from_environment(cls) -> "S3Keys | None":
-        key_id, secret = os.environ.get("AWS_ACCESS_KEY_ID", ""), os.environ.get("AWS_SECRET_ACCESS_KEY", "")
-        return cls(key_id, secret, os.environ.get("AWS_SESSION_TOKEN", "")) if key_id and secret else None
 
 
 class S3Backend:
