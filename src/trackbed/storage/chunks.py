@@ -22,6 +22,7 @@ from trackbed.formats import manifest
 from trackbed.formats.cut import CutRule, Cutter
 from trackbed.formats.footer import PRIVATE, SHARED, FileRow, PackRows
 from trackbed.formats.manifest import ManifestFault, TreeRecord
+from trackbed.formats.tensors import Stretch, header_size, stretches
 from trackbed.formats.tree import (
     Entry,
     decode_listing,
@@ -347,7 +348,10 @@ class ChunkStore:
                     if on_bytes:
                         on_bytes(len(data))
                     return found
+                pieces = _tensors(source, size)
                 with os.fdopen(source, "rb", buffering=0, closefd=False) as stream:
+                    if pieces:
+                        return writer.tensors(stream, pieces, path=name, on_bytes=on_bytes)
                     return writer.large(stream, path=name, on_bytes=on_bytes)
         finally:
             os.close(source)
@@ -440,6 +444,15 @@ def copy_frames(store: ChunkStore, rows: PackRows, keep: set[bytes]) -> list[Pac
         packs.abort()
         raise
     return packs.rows
+
+
+def _tensors(fd: int, size: int) -> list[Stretch] | None:
+    """How a safetensors file is cut; None for other files."""
+    length = header_size(os.pread(fd, 16, 0), size)
+    if length is None:
+        return None
+    header = os.pread(fd, length, 0)
+    return stretches(header, size) if len(header) == length else None
 
 
 def _put_stream(writer: ContentWriter, stream: BinaryIO) -> tuple[FileDigest, int]:

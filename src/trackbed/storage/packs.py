@@ -72,7 +72,7 @@ class PackWriter:
         kind: int = SHARED,
     ) -> None:
         self._backend, self._keys, self._index, self._pool = backend, keys, index, pool
-        self._kind, self._owner = kind, owner
+        self._kind, self.owner = kind, owner
         self._flying: deque[tuple[int, Future[Sealed]]] = deque()
         self._in_flight = 0
         self._filling: _Pack | None = None
@@ -130,7 +130,7 @@ class PackWriter:
         if self._filling and self._filling.size + len(sealed.data) > PACK_BYTES:
             self._close_pack()
         if not self._filling:
-            self._filling = _Pack(self._backend.spool, self._kind, self._owner)
+            self._filling = _Pack(self._backend.spool, self._kind, self.owner)
         self._filling.append(sealed)
 
     def _close_pack(self) -> None:
@@ -196,7 +196,7 @@ def _body(raw: bytes, plan: Plan) -> tuple[int, bytes, bool]:
     """Return codec, body, and whether the bases are needed."""
     base = _base(plan)
     if plan.width:
-        if len(base) == len(raw) > 0:
+        if len(base) == len(raw) and frames.closer(raw, base, plan.width):
             return frames.XOR, frames.compress_planes(raw, plan.width, base=base), True
         return frames.PLANES, frames.compress_planes(raw, plan.width), False
     if base:

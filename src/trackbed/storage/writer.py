@@ -8,17 +8,20 @@ Pages of manifests go the same way, in frames of their own, against the page tha
 One window of the file, one batch of lookups and the frames in flight are in memory, whatever the file's size.
 """
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from blake3 import blake3
 
+from trackbed.base.errors import Damaged
 from trackbed.base.ids import FileDigest
 from trackbed.formats import frame as frames
 from trackbed.formats import manifest
 from trackbed.formats.cut import Cutter, read_chunks
 from trackbed.formats.footer import FileRow
 from trackbed.formats.manifest import Root, Row
+from trackbed.formats.tensors import Stretch
 from trackbed.storage import delta
 from trackbed.storage.content import Contents
 from trackbed.storage.delta import Slice
@@ -26,12 +29,14 @@ from trackbed.storage.former import Former
 from trackbed.storage.index import ChunkAt, ChunkIndex
 from trackbed.storage.keys import Keys
 from trackbed.storage.packs import PackWriter, Piece, Plan
-from trackbed.storage.reader import HINT, FrameReader, Standing, hints_of, names_of
+from trackbed.storage.reader import HINT, FrameReader, Standing, Want, hints_of, names_of
 
 FRAME_BYTES = 512 * 1024
 SMALL = 128 * 1024  # a file below this is one chunk
 _BATCH_CHUNKS, _BATCH_BYTES = 256, 4 * 1024 * 1024
 _FRAME_ROWS = 8192
+_TENSOR_DEPTH = 4  # frames under a piece of a tensor that is stored as its difference
+_TENSOR_LEAST = 64 * 1024  # a smaller piece shares a frame with its neighbours
 
 
 class Source(Protocol):
@@ -44,6 +49,8 @@ class _Offer:
     data: bytes | memoryview
     role: int = frames.DATA
     files: tuple[FileRow, ...] = ()
+    width: int = 1  # of its numbers, if it is a piece of a tensor
+    like: bytes = b""  # id of the piece that stood there before
 
 
 @dataclass
@@ -116,6 +123,15 @@ class _Lane:
         else:
             self._gather_plain([piece])
 
+    def numbers(self, piece: Piece, width: int, like: ChunkAt | None) -> None:
+        """A new piece of a tensor, in a frame of its own, and the piece that stood there before."""
+        self.known(None, None)
+        plan = Plan(width=width)
+        if like and like.frame.depth < _TENSOR_DEPTH and like.length == len(piece.data):
+            slices = delta.whole(like)
+            plan = Plan(tuple(one.base for one in slices), self._read(slices), delta.depth_over(slices), width)
+        self._packs.frame([piece], plan)
+
     def finish(self) -> None:
         self.known(None, None)
         self._flush_plain()
@@ -133,7 +149,7 @@ class _Lane:
         if not self._former:
             return []
         ids = self._former.between(self._left_id, right_id, delta.reach_of(size))
-        places = self._index.chunks(ids)
+        places = self._index.chunks(ids, owner=self._packs.owner)
         return delta.whole(*(places[one] for one in ids if one in places and not places[one].fading))
 
     def _take_run(self) -> list[Piece]:
@@ -162,11 +178,13 @@ class _Lane:
             return
         slices = delta.merged(full.slices)
         bases = tuple(one.base for one in slices)
+        self._packs.frame(full.pieces, Plan(bases, self._read(slices), delta.depth_over(slices), level=self._level))
 
-        def read_base() -> bytes:
+    def _read(self, slices: list[Slice]) -> Callable[[], bytes]:
+        def read() -> bytes:
             return b"".join(self._reader.plain(one.frame)[one.start : one.start + one.length] for one in slices)
 
-        self._packs.frame(full.pieces, Plan(bases, read_base, delta.depth_over(slices), level=self._level))
+        return read
 
 
 class ContentWriter:
@@ -205,7 +223,7 @@ class ContentWriter:
         for views in read_chunks(source, self._cutter):
             if not first and views:
                 first = self._keys.chunk_id(views[0])
-                former = self._contents.former(first=first, path=path)
+                former = self._contents.former(first=first, path=self._named(path))
                 self._settle()
                 self._data.begin(Former(former) if former else None)
             for view in views:
@@ -220,7 +238,31 @@ class ContentWriter:
                 on_bytes(count)
         self._data.end()
         digest = FileDigest(hasher.hexdigest())
-        pages.root(digest, size, first, path)
+        pages.root(digest, size, first, self._named(path))
+        return digest, size
+
+    def tensors(
+        self, source: Source, pieces: list[Stretch], *, path: bytes, on_bytes: "_OnBytes | None" = None
+    ) -> tuple[FileDigest, int]:
+        """Take a file cut at its tensors. A piece may be stored as its difference to the one of the former version."""
+        hasher, pages, size, first = blake3(), _Pages(self), 0, b""
+        former: Iterator[Want] = iter(())
+        for piece in pieces:
+            data = _exactly(source, piece.size)
+            hasher.update(data)
+            chunk_id = self._keys.chunk_id(data)
+            if not first:
+                first = chunk_id
+                former = self._contents.former(first=first, path=self._named(path)) or former
+            like = _next(former)
+            same = like.chunk_id if like and like.size == piece.size else b""
+            self._offer(_Offer(chunk_id, data, width=piece.width, like=same))
+            pages.row(Row(chunk_id, len(data)))
+            size += len(data)
+            if on_bytes:
+                on_bytes(len(data))
+        digest = FileDigest(hasher.hexdigest())
+        pages.root(digest, size, first, self._named(path))
         return digest, size
 
     def finish(self) -> set[bytes]:
@@ -250,6 +292,9 @@ class ContentWriter:
             )
         )
 
+    def _named(self, path: bytes) -> bytes:
+        return self._packs.owner + path if path else b""
+
     def _offer(self, offer: _Offer) -> None:
         self._offers.append(offer)
         self._offered += len(offer.data)
@@ -259,7 +304,7 @@ class ContentWriter:
     def _settle(self) -> None:
         """Look up what was offered, and pass it to its lane."""
         offers, self._offers, self._offered = self._offers, [], 0
-        places = self._index.chunks([offer.chunk_id for offer in offers])
+        places = self._index.chunks([offer.chunk_id for offer in offers], owner=self._packs.owner)
         for offer in offers:
             place = places.get(offer.chunk_id)
             if place and (place.fading or not self._standing(place.frame)):
@@ -274,7 +319,9 @@ class ContentWriter:
                 self._fresh.add(offer.chunk_id)
                 self.new_chunks += 1
                 piece = Piece(offer.chunk_id, bytes(offer.data), offer.role, offer.files)
-                if offer.role == frames.DATA:
+                if offer.width > 1 and len(offer.data) >= _TENSOR_LEAST:
+                    lane.numbers(piece, offer.width, self._place(offer.like))
+                elif offer.role == frames.DATA:
                     lane.new(piece)
                 else:
                     lane.new_beside(piece, self._like(offer))
@@ -283,11 +330,17 @@ class ContentWriter:
         """The page before the edit, if there was one."""
         hints = self._index.files([row.file_id for row in offer.files if row.levels == HINT])
         for row in hints.values():
-            place = self._index.chunk(row.root)
-            if place and not place.fading:
-                self.relied.add(place.frame.pack_id)
+            if place := self._place(row.root):
                 return place
         return None
+
+    def _place(self, chunk_id: bytes) -> ChunkAt | None:
+        """A known chunk to compress against: its pack is relied on from here."""
+        place = self._index.chunk(chunk_id, owner=self._packs.owner) if chunk_id else None
+        if place is None or place.fading or not self._standing(place.frame):
+            return None
+        self.relied.add(place.frame.pack_id)
+        return place
 
 
 class _OnBytes(Protocol):
@@ -320,3 +373,20 @@ class _Pages:
     def _end_page(self, level: int) -> None:
         rows, self._levels[level] = self._levels[level], []
         self.row(self._writer.page(rows, level + 1), level + 1)
+
+
+def _exactly(source: Source, size: int) -> bytes:
+    """The next bytes of a stream; fewer where it ends, which the caller's check of the file finds."""
+    data = bytearray(size)
+    view, at = memoryview(data), 0
+    while at < size and (count := source.readinto(view[at:])):
+        at += count
+    return bytes(view[:at])
+
+
+def _next(former: Iterator[Want]) -> Want | None:
+    """The next piece of the former version; none once it cannot be read."""
+    try:
+        return next(former, None)
+    except Damaged:
+        return None

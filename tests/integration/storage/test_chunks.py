@@ -1,15 +1,18 @@
 """The chunk store on a real folder: what comes out is what went in, whatever was edited, spoiled, killed or mixed up."""
 
+import json
 import os
 import random
 import secrets
 import shutil
+import struct
 import subprocess
 import sys
 import threading
 from collections.abc import Generator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -17,6 +20,8 @@ from hypothesis import strategies as st
 from trackbed.base import faults
 from trackbed.base.errors import Damaged, Denied, StorageFull, TrackbedError
 from trackbed.base.ids import Digest, FileDigest
+from trackbed.formats.footer import PRIVATE
+from trackbed.formats.frame import PLANES, XOR
 from trackbed.formats.tree import Entry, encode_listing, file_digest
 from trackbed.storage import ring
 from trackbed.storage.backends.folder import FolderBackend
@@ -450,3 +455,70 @@ def test_writers_at_once_agree_and_all_restore(tmp_path: Path):
         with store.open_range(FileDigest(store.read_listing(digest)[0].digest)) as reader:
             assert reader.read() == data
     store.close()
+
+
+def _safetensors(tensors: dict[str, tuple[str, bytes]]) -> bytes:
+    head: dict[str, object] = {"__metadata__": {"format": "pt"}}
+    body = b""
+    for name, (dtype, data) in tensors.items():
+        head[name] = {"dtype": dtype, "shape": [len(data)], "data_offsets": [len(body), len(body) + len(data)]}
+        body += data
+    text = json.dumps(head).encode()
+    return struct.pack("<Q", len(text)) + text + body
+
+
+def _weights(seed: int, count: int) -> np.ndarray:
+    return np.random.default_rng(seed).normal(0, 0.02, count).astype(np.float32)
+
+
+def test_a_checkpoint_is_stored_smaller_and_the_next_one_as_what_moved(tmp_path: Path):
+    store = open_chunks(tmp_path / "store")
+    weights, moment = _weights(1, 1_500_000), _weights(2, 700_001)
+    wanted: dict[Digest, bytes] = {}
+    grew: list[int] = []
+    for step in range(7):
+        moment = moment * np.float32(1 + 2**-20 * (step > 0))
+        weights[step * 1000 : step * 1000 + 5000] *= np.float32(1.01)
+        data = _safetensors(
+            {"w": ("F32", weights.tobytes()), "m": ("F32", moment.tobytes()), "rng": ("U8", b"\7" * 5056)}
+        )
+        (tmp_path / "part.safetensors").write_bytes(data)
+        before = _stored(tmp_path / "store")
+        wanted[store.put_tree(tmp_path / "part.safetensors", owner="run_1").digest] = data
+        grew.append(_stored(tmp_path / "store") - before)
+    assert grew[0] < len(data) / 1.1
+    assert max(grew[1:4]) < grew[0] / 2
+    frames = [frame for pack in store.index.packs() for frame in store.index.frames(pack)]
+    assert {frame.codec for frame in frames} >= {PLANES, XOR}
+    assert max(frame.depth for frame in frames if frame.codec == XOR) <= 4
+    for digest, data in wanted.items():
+        store.get_tree(digest, tmp_path / digest[3:9])
+        assert (tmp_path / digest[3:9] / "part.safetensors").read_bytes() == data
+    store.close()
+
+
+@pytest.mark.parametrize("spoil", ["short", "overlap", "noise", "empty"])
+def test_what_only_looks_like_tensors_is_stored_as_any_file(store: ChunkStore, tmp_path: Path, spoil: str):
+    data = _safetensors({"a": ("F32", bytes(400_000)), "b": ("F16", _text(2000))})
+    data = {
+        "short": data[:300_000],
+        "overlap": data.replace(b"[0, 400000]", b"[9, 499999]"),
+        "noise": data[:8] + b"{" + os.urandom(500_000),
+        "empty": struct.pack("<Q", 2) + b"{}" + bytes(200_000),
+    }[spoil]
+    (tmp_path / "x").write_bytes(data)
+    store.get_tree(store.put_tree(tmp_path / "x").digest, tmp_path / "out")
+    assert (tmp_path / "out" / "x").read_bytes() == data
+
+
+def test_a_run_keeps_its_checkpoints_in_packs_of_its_own(store: ChunkStore, tmp_path: Path):
+    (tmp_path / "x").write_bytes(_text(9000))
+    for owner in ("run_1", "run_2", ""):
+        store.put_tree(tmp_path / "x", owner=owner)
+    rows = [store.read_rows(store.backend, info) for info in store.backend.list("packs/")]
+    assert [(row.kind, row.owner) for row in rows if row.kind == PRIVATE] == [
+        (PRIVATE, row.owner) for row in rows if row.owner
+    ]
+    assert len({row.owner for row in rows}) == 3
+    sizes = sorted(row.size for row in rows)
+    assert sizes[0] > sizes[-1] / 2, "none of them leans on another's"
