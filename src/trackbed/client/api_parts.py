@@ -9,7 +9,7 @@ from blake3 import blake3
 
 from trackbed.base.entropy import new_id
 from trackbed.base.errors import BadInput, Damaged, NotFound
-from trackbed.client.connection import Connection, part
+from trackbed.client.connection import Connection, encode, part
 from trackbed.client.push import Progress, pull, push
 from trackbed.formats.tree import Entry, show
 from trackbed.storage.scan import Scan, scan
@@ -32,8 +32,12 @@ from trackbed.wire.data import (
     RegisterRequest,
 )
 from trackbed.wire.runs import ArtifactView, CheckpointView, NodeView, QueueEntry, RunDetail
+from trackbed.wire.store import CollectReply, CollectRequest, VerifyReply, VerifyRequest
 
 _PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib", ".bin")
+
+
+_LONG_S = 24 * 3600.0  # of verbs that read the whole store
 
 
 class Data:
@@ -208,6 +212,16 @@ class Pool:
 
     def queue(self) -> list[QueueEntry]:
         return self._connection.get("/api/v1/queue", list[QueueEntry])
+
+    def verify_store(self, request: VerifyRequest) -> VerifyReply:
+        """Have the server read its store through; takes as long as the store is large."""
+        answer = self._connection.send("POST", "/api/v1/store/verify", content=encode(request), timeout_s=_LONG_S)
+        return self._connection.decode(answer, VerifyReply)
+
+    def collect_store(self, request: CollectRequest) -> CollectReply:
+        """Have the server collect what nothing names."""
+        answer = self._connection.send("POST", "/api/v1/store/gc", content=encode(request), timeout_s=_LONG_S)
+        return self._connection.decode(answer, CollectReply)
 
 
 class People:
