@@ -12,7 +12,7 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -q
 FAST := not slow and not gpu and not multi_gpu
 
-.PHONY: quickstart install dev check format test test-full web clean help verify-gpu schema
+.PHONY: bench-storage quickstart install dev check format test test-full web clean help verify-gpu schema
 
 help:
 	@sed -n '1,9s/^# \{0,1\}//p' Makefile
@@ -27,12 +27,12 @@ dev:
 	@$(PYTHON) scripts/install.py dev
 
 format: dev
-	$(BIN)/ruff format src tests scripts
-	$(BIN)/ruff check --fix src tests scripts
+	$(BIN)/ruff format src tests scripts bench
+	$(BIN)/ruff check --fix src tests scripts bench
 
 check: dev
-	$(BIN)/ruff format --check src tests scripts
-	$(BIN)/ruff check src tests scripts
+	$(BIN)/ruff format --check src tests scripts bench
+	$(BIN)/ruff check src tests scripts bench
 	$(BIN)/lint-imports
 	$(BIN)/pyright
 	$(BIN)/python scripts/web.py check
@@ -49,6 +49,10 @@ test-full: dev
 
 test-%: dev
 	$(PYTEST) $(wildcard tests/*/$*) $(T)
+
+# DVC in an environment of its own: python3 -m venv X && X/bin/pip install dvc; make bench-storage DVC=X/bin/dvc
+bench-storage: dev
+	$(BIN)/python bench/storage.py --dvc $(DVC) $(ARGS)
 
 verify-gpu: dev
 	$(PYTEST) tests -m "gpu"

@@ -1,4 +1,4 @@
-"""`trackbed store verify|gc|move`. Verify and move need the key file of the server, not the server."""
+"""`trackbed store verify|gc|move|check`. Verify and move need the key file of the server, not the server."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -84,6 +84,21 @@ def move_store(
         output.line(
             say("cli.store_moved", objects=report.objects, size=format_size(report.bytes), copied=report.copied, to=to)
         )
+
+
+@app.command("check", help=say("cli.about.store.check"))
+def check(
+    url: Annotated[str, typer.Argument(metavar="URL", help=say("cli.opt.store_to"), show_default=False)],
+) -> int:
+    from trackbed.storage.conform import conform
+    from trackbed.storage.open import open_backend
+
+    trials = conform(open_backend(url))
+    if not output.emit_json([_plain(one) for one in trials]):
+        for one in trials:
+            mark, color = ("✓", "32") if one.holds else ("✗", "31") if one.needed else ("!", "33")
+            output.line(f"{output.paint(mark, color)} {say(f'conform.{one.name}')}{f': {one.why}' if one.why else ''}")
+    return 1 if any(one.needed and not one.holds for one in trials) else 0
 
 
 def here() -> str:

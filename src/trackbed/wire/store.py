@@ -29,7 +29,7 @@ class VerifyRequest(msgspec.Struct, kw_only=True, omit_defaults=True):
     share: float = 1.0  # of the frames that are read; everything above them is always read
 
 
-class VerifyReply(msgspec.Struct, kw_only=True, omit_defaults=True):
+class VerifyReply(msgspec.Struct, kw_only=True):
     clean: bool
     trees: int = 0
     files: int = 0
@@ -53,7 +53,7 @@ class CollectRequest(msgspec.Struct, kw_only=True, omit_defaults=True):
     compact: bool = True
 
 
-class CollectReply(msgspec.Struct, kw_only=True, omit_defaults=True):
+class CollectReply(msgspec.Struct, kw_only=True):
     """See `storage.gc.GcReport`."""
 
     dry_run: bool

@@ -9,9 +9,10 @@ import pytest
 
 from trackbed.base.errors import BadInput, Denied, Internal, NotFound, StorageFull, Unavailable
 from trackbed.storage.backends.folder import FolderBackend
-from trackbed.storage.backends.port import Backend
 from trackbed.storage.backends.keys import S3Keys
+from trackbed.storage.backends.port import Backend
 from trackbed.storage.backends.s3 import MIB, S3Backend, part_size
+from trackbed.storage.conform import conform
 from trackbed.testing.backends import BackendContract, FaultyBackend
 from trackbed.testing.s3 import S3Server
 
@@ -165,3 +166,24 @@ def test_a_bucket_that_is_not_there_is_told(s3: S3Server):
     backend = S3Backend(s3.url("never-made"), s3.keys)
     with pytest.raises(NotFound):
         backend.get("x")
+
+
+class TestConformance:
+    def test_a_folder_and_a_real_server_keep_everything_and_nothing_stays(self, tmp_path: Path, s3_url: str):
+        for backend in (FolderBackend(tmp_path / "objects"), S3Backend(s3_url)):
+            trials = conform(backend)
+            assert [one for one in trials if not one.holds] == []
+            assert len(trials) == 7
+            assert list(backend.list("probe/")) == []
+
+    def test_what_a_place_does_not_keep_is_named(self, tmp_path: Path):
+        class Careless(FaultyBackend):
+            def put_if(self, name: str, data: bytes, *, version: str | None) -> bool:
+                self.put(name, data)
+                return True
+
+            def get(self, name: str, start: int = 0, length: int | None = None) -> bytes:
+                return super().get(name)
+
+        failed = {one.name: one.needed for one in conform(Careless(FolderBackend(tmp_path / "o"))) if not one.holds}
+        assert failed == {"range": True, "conditions": False}
