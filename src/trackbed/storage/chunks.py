@@ -84,7 +84,9 @@ class ChunkStore:
         return self._refs
 
     def close(self) -> None:
+        """End its threads and its index. Nothing is lost without it."""
         self._pool.shutdown()
+        self.index.close()
 
     # ---- blobs
 

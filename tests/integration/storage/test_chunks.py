@@ -159,7 +159,7 @@ def test_two_domains_share_nothing_that_shows_equal_content(tmp_path: Path):
         ids.append({chunk for row in rows for frame in row.frames for chunk, _ in frame.chunks})
         sizes.append([length for row in rows for frame in row.frames for _, length in frame.chunks])
         blob = b"".join(store.backend.get(name)[64:-32] for name in sorted(names[-1]))
-        pieces.append({blob[at : at + 12] for at in range(len(blob) - 12)})
+        pieces.append({blob[at : at + 16] for at in range(len(blob) - 16)})  # 12 are the lengths in a frame header
         assert store.has_tree(info.digest)
         store.close()
     assert not names[0] & names[1]
@@ -328,7 +328,7 @@ store = open_chunks(root / "store", rule=SMALL_CUTS)
 for number in (1, 2):
     info = store.put_tree(root / f"in{number}")
     store.refs.compare_and_set(f"head{number}", None, info.digest)
-print("done")
+store.get_tree(info.digest, root / "copy")
 """
 
 
@@ -349,6 +349,7 @@ def test_killed_at_every_step_it_leaves_nothing_half_published(tmp_path: Path):
         run = subprocess.run([sys.executable, "-c", _PUT, str(folder)], env=env, capture_output=True, text=True)
         ended = run.returncode
         assert ended in (0, -9), run.stderr
+        assert not (folder / "copy").exists() or read_tree(folder / "copy") == read_tree(tmp_path / "in2")
         store = open_chunks(folder / "store", rule=SMALL_CUTS)
         for number in (1, 2):
             source = tmp_path / f"in{number}"
@@ -364,6 +365,39 @@ def test_killed_at_every_step_it_leaves_nothing_half_published(tmp_path: Path):
         store.close()
         shutil.rmtree(folder)
     assert steps > 20
+
+
+_ROTATE = """
+import sys
+from pathlib import Path
+from trackbed.storage import ring
+from trackbed.storage.backends.folder import FolderBackend
+from trackbed.testing.chunks import master_of
+ring.rotate(FolderBackend(Path(sys.argv[1]) / "chunks"), master_of("test"), master_of("new"))
+"""
+
+
+def test_killed_at_every_step_a_rotation_leaves_the_old_key_or_the_new_one(store: ChunkStore, tmp_path: Path):
+    digest = store.put_blob(b"precious")[0]
+    whole = (tmp_path / "store" / "chunks" / ring.RING).read_bytes()
+    steps, ended, opened_by = 0, 1, list[str]()
+    while ended:
+        steps += 1
+        (tmp_path / "store" / "chunks" / ring.RING).write_bytes(whole)
+        env = {**os.environ, "TRACKBED_FAULT": f"any@{steps}=kill"}
+        argv = [sys.executable, "-c", _ROTATE, str(tmp_path / "store")]
+        run = subprocess.run(argv, env=env, capture_output=True, text=True)
+        ended = run.returncode
+        assert ended in (0, -9), run.stderr
+        for word in ("test", "new"):
+            try:
+                keys = ring.open_ring(store.backend, master_of(word)).keys
+            except Denied:
+                continue
+            opened_by.append(word)
+            assert keys.content_id(digest) == store.keys.content_id(digest)
+    assert len(opened_by) == steps
+    assert set(opened_by) == {"test", "new"}
 
 
 @pytest.mark.parametrize("point", ["pack.written", "object.written", "object.synced", "tree.ready"])
