@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 PIECE = 1024 * 1024
-MAX_HEADER = 64 * 1024 * 1024
+MAX_HEADER = 16 * 1024 * 1024
+MOST_BYTES = 1 << 50  # of a file whose size is not known yet
 _WIDTHS = {
     "F64": 8, "I64": 8, "U64": 8, "F32": 4, "I32": 4, "U32": 4, "F16": 2, "BF16": 2, "I16": 2, "U16": 2,
 }  # fmt: skip
@@ -28,6 +29,15 @@ def header_size(head: bytes, size: int) -> int | None:
         return None
     (length,) = struct.unpack_from("<Q", head)
     return 8 + length if 2 <= length <= min(MAX_HEADER, size - 8) else None
+
+
+def told_size(header: bytes) -> int:
+    """Bytes of the file that a header describes; 0 if it describes none."""
+    try:
+        ends = [int(one["data_offsets"][1]) for name, one in json.loads(header[8:]).items() if name != "__metadata__"]
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError):
+        return 0
+    return len(header) + max(ends, default=0)
 
 
 def stretches(header: bytes, size: int) -> list[Stretch] | None:

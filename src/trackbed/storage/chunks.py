@@ -22,7 +22,7 @@ from trackbed.formats import manifest
 from trackbed.formats.cut import CutRule, Cutter
 from trackbed.formats.footer import PRIVATE, SHARED, FileRow, PackRows
 from trackbed.formats.manifest import ManifestFault, TreeRecord
-from trackbed.formats.tensors import Stretch, header_size, stretches
+from trackbed.formats.tensors import MOST_BYTES, Stretch, header_size, stretches, told_size
 from trackbed.formats.tree import (
     Entry,
     decode_listing,
@@ -463,6 +463,12 @@ def _put_stream(writer: ContentWriter, stream: BinaryIO) -> tuple[FileDigest, in
         head += piece
     if len(head) < SMALL:
         return writer.small(head), len(head)
+    length = header_size(head, MOST_BYTES)
+    while length and len(head) < length and (piece := stream.read(PIECE)):
+        head += piece
+    pieces = stretches(head[:length], told_size(head[:length])) if length and len(head) >= length else None
+    if pieces:
+        return writer.tensors(Joined(head, stream), pieces, path=b"")
     return writer.large(Joined(head, stream))
 
 

@@ -8,6 +8,7 @@ Pages of manifests go the same way, in frames of their own, against the page tha
 One window of the file, one batch of lookups and the frames in flight are in memory, whatever the file's size.
 """
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -21,7 +22,7 @@ from trackbed.formats import manifest
 from trackbed.formats.cut import Cutter, read_chunks
 from trackbed.formats.footer import FileRow
 from trackbed.formats.manifest import Root, Row
-from trackbed.formats.tensors import Stretch
+from trackbed.formats.tensors import PIECE, Stretch
 from trackbed.storage import delta
 from trackbed.storage.content import Contents
 from trackbed.storage.delta import Slice
@@ -244,19 +245,22 @@ class ContentWriter:
     def tensors(
         self, source: Source, pieces: list[Stretch], *, path: bytes, on_bytes: "_OnBytes | None" = None
     ) -> tuple[FileDigest, int]:
-        """Take a file cut at its tensors. A piece may be stored as its difference to the one of the former version."""
+        """Take a file cut at its tensors; what comes behind them is cut by size. A piece may be stored as its difference to
+        the one of the former version."""
         hasher, pages, size, first = blake3(), _Pages(self), 0, b""
         former: Iterator[Want] = iter(())
-        for piece in pieces:
-            data = _exactly(source, piece.size)
+        for piece in itertools.chain(pieces, itertools.repeat(Stretch(PIECE, 1))):
+            if not (data := _exactly(source, piece.size)):
+                break
             hasher.update(data)
             chunk_id = self._keys.chunk_id(data)
             if not first:
                 first = chunk_id
                 former = self._contents.former(first=first, path=self._named(path)) or former
             like = _next(former)
-            same = like.chunk_id if like and like.size == piece.size else b""
-            self._offer(_Offer(chunk_id, data, width=piece.width, like=same))
+            same = like.chunk_id if like and like.size == len(data) else b""
+            width = piece.width if len(data) % piece.width == 0 else 1
+            self._offer(_Offer(chunk_id, data, width=width, like=same))
             pages.row(Row(chunk_id, len(data)))
             size += len(data)
             if on_bytes:

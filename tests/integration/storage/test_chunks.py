@@ -1,5 +1,6 @@
 """The chunk store on a real folder: what comes out is what went in, whatever was edited, spoiled, killed or mixed up."""
 
+import io
 import json
 import os
 import random
@@ -556,3 +557,15 @@ def test_a_run_keeps_its_checkpoints_in_packs_of_its_own(store: ChunkStore, tmp_
     assert len({row.owner for row in rows}) == 3
     sizes = sorted(row.size for row in rows)
     assert sizes[0] > sizes[-1] / 2, "none of them leans on another's"
+
+
+def test_a_checkpoint_sent_as_a_stream_is_cut_like_the_file(store: ChunkStore, tmp_path: Path):
+    data = _safetensors({"w": ("F32", _weights(1, 300_000).tobytes()), "b": ("BF16", _text(300)[:10_000])}) + b"tail" * 9
+    (tmp_path / "x").write_bytes(data)
+    store.put_tree(tmp_path / "x")
+    before = len(list(store.backend.list("packs/")))
+    assert store.put_blob(io.BytesIO(data))[0] == file_digest(data)
+    assert len(list(store.backend.list("packs/"))) == before, "every chunk was there"
+    for short in (data[:-200_000], data[:400_000]):
+        digest, size = store.put_blob(io.BytesIO(short))
+        assert (digest, size, store.open_range(digest).read()) == (file_digest(short), len(short), short)
