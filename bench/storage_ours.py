@@ -5,7 +5,6 @@ import json
 import time
 from pathlib import Path
 
-from trackbed.storage.open import Options, open_chunks
 from trackbed.storage.scan import scan
 from trackbed.storage.seen import Seen
 
@@ -29,6 +28,8 @@ def main() -> None:
         told["digest"] = scan(root, seen=seen).info.digest
         told["read"] = seen.misses
     else:
+        from trackbed.storage.open import Options, open_chunks  # status needs none of it, as the command does not
+
         cache = Path(asked.cache) if asked.cache else None
         store = open_chunks(asked.store, KEY, Options(cache=cache, level=asked.level))
         if asked.verb == "add":

@@ -9,10 +9,12 @@ from blake3 import blake3
 
 from trackbed.base.entropy import new_id
 from trackbed.base.errors import BadInput, Damaged, NotFound
+from trackbed.base.home import home
 from trackbed.client.connection import Connection, encode, part
 from trackbed.client.push import Progress, pull, push
 from trackbed.formats.tree import Entry, show
 from trackbed.storage.scan import Scan, scan
+from trackbed.storage.seen import Seen
 from trackbed.wire.access import (
     PersonRequest,
     PersonView,
@@ -63,10 +65,11 @@ class Data:
     ) -> DatasetVersionView:  # fmt: skip
         """Make the next version of a dataset from a folder or file; unchanged, it is the version there is.
 
-        Bytes that the store has are not sent again. `keep` is asked with each relative path (folders end with `/`).
+        Bytes that the store has are not sent again; files that have not changed since the last time are not even read.
+        `keep` is asked with each relative path (folders end with `/`).
         """
         place = Path(path)
-        found = scan(place, keep=keep)
+        found = scan(place, keep=keep, seen=Seen(home() / "client" / "seen", place))
         return self.commit(
             name,
             found,

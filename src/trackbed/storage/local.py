@@ -117,7 +117,7 @@ class LocalStore:
         stream.seek(start)
         return BlobReader(stream, size, stretch)
 
-    def put_tree(self, root: Path, *, on_progress: Progress | None = None) -> TreeInfo:
+    def put_tree(self, root: Path, *, on_progress: Progress | None = None, owner: str = "") -> TreeInfo:
         found = find(root)
         total = sum(one.size for one in found if one.is_file)
         done = 0

@@ -33,6 +33,7 @@ class Preparation:
 
     def __init__(self, assignment: Assignment, folder: NodeFolder, open_store: Opener) -> None:
         self._assignment, self._folder, self._open = assignment, folder, open_store
+        self._cache: NodeCache | None = None  # holds the trees of this attempt for as long as its supervisor lives
 
     @property
     def store(self) -> Store:
@@ -85,7 +86,8 @@ class Preparation:
         """Put a link to the node's read-only copy, fetched once for all attempts, and return what the job sees."""
         if not digest:
             raise Internal("internal", what=f"the assignment pins no digest for {place.name}")
-        target = NodeCache(self._folder.cache, self.store).path_of(Digest(digest))
+        self._cache = self._cache or NodeCache(self._folder.cache, self.store)
+        target = self._cache.path_of(Digest(digest))
         if not place.is_symlink():
             place.symlink_to(target)
         inside = list(target.iterdir()) if one_file else []

