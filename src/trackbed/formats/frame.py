@@ -14,6 +14,7 @@ import numpy as np
 import zstandard
 
 from trackbed.formats.footer import Base
+from trackbed.formats.tensors import round_to_bf16
 
 MAGIC = b"TBfr"
 HEADER = struct.Struct("<4s16sIIBBH")  # magic, frame id, sealed length, raw length, codec, depth, key generation
@@ -21,7 +22,7 @@ MAX_DEPTH = 8
 MAX_RAW = 8 * 1024 * 1024  # a reader refuses more before it reserves memory
 MAX_ROWS = 16_384
 
-STORED, ZSTD, DELTA, PLANES, XOR = range(5)  # codecs
+STORED, ZSTD, DELTA, PLANES, XOR, ROUNDED = range(6)  # codecs
 DATA, PAGE, ROOT = range(3)  # roles of chunks
 
 _COUNTS = struct.Struct("<BHH")  # base frames, base slices, rows
@@ -66,7 +67,7 @@ def read_header(data: bytes) -> Header:
         raise FrameFault("a torn header") from fault
     if magic != MAGIC:
         raise FrameFault("no header of a frame")
-    if codec > XOR:
+    if codec > ROUNDED:
         raise FrameFault(f"codec {codec}, which this version does not know")
     if raw > MAX_RAW or depth > MAX_DEPTH:
         raise FrameFault(f"{raw} bytes at depth {depth}, over the limits")
@@ -170,6 +171,8 @@ def _expand(header: Header, body: memoryview, base: bytes) -> bytes:
             return _unzstd(body, header.raw_length, dictionary)
         case 3:
             return _planes(body, header.raw_length).tobytes()
+        case 5:
+            return round_to_bf16(base)
         case _:
             return (_planes(body, header.raw_length) ^ np.frombuffer(base, np.uint8)).tobytes()
 

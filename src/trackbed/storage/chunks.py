@@ -22,7 +22,7 @@ from trackbed.formats import manifest
 from trackbed.formats.cut import CutRule, Cutter
 from trackbed.formats.footer import PRIVATE, SHARED, FileRow, PackRows
 from trackbed.formats.manifest import ManifestFault, TreeRecord
-from trackbed.formats.tensors import MOST_BYTES, Stretch, header_size, stretches, told_size
+from trackbed.formats.tensors import MOST_BYTES, header_size, rounded_places, stretches, told_size
 from trackbed.formats.tree import (
     Entry,
     decode_listing,
@@ -45,7 +45,7 @@ from trackbed.storage.reader import ChunkReader, FrameReader
 from trackbed.storage.scan import Found, entries_of, find, tree_info
 from trackbed.storage.store import Progress, Reader, Refs, TreeInfo
 from trackbed.storage.tombs import Tombs
-from trackbed.storage.writer import SMALL, ContentWriter
+from trackbed.storage.writer import SMALL, ContentWriter, Rounding
 
 _TRIES = 3  # a write that relied on packs collected meanwhile is done again
 _T = TypeVar("_T")
@@ -341,6 +341,10 @@ class ChunkStore:
         self, writer: ContentWriter, path: bytes | Path, *, name: bytes = b"", on_bytes: _Bytes | None = None
     ) -> tuple[FileDigest, int]:
         source = open_source(path)
+
+        def peek(start: int, length: int) -> bytes:
+            return os.pread(source, length, start)
+
         try:
             with unchanged(source, path):
                 size = os.fstat(source).st_size
@@ -350,10 +354,12 @@ class ChunkStore:
                     if on_bytes:
                         on_bytes(len(data))
                     return found
-                pieces = _tensors(source, size)
+                header = _tensor_header(source, size)
+                pieces = stretches(header, size) if header else None
                 with os.fdopen(source, "rb", buffering=0, closefd=False) as stream:
-                    if pieces:
-                        return writer.tensors(stream, pieces, path=name, on_bytes=on_bytes)
+                    if header and pieces:
+                        rounding = Rounding(rounded_places(header, size, peek), peek)
+                        return writer.tensors(stream, pieces, path=name, rounding=rounding, on_bytes=on_bytes)
                     return writer.large(stream, path=name, on_bytes=on_bytes)
         finally:
             os.close(source)
@@ -448,13 +454,11 @@ def copy_frames(store: ChunkStore, rows: PackRows, keep: set[bytes]) -> list[Pac
     return packs.rows
 
 
-def _tensors(fd: int, size: int) -> list[Stretch] | None:
-    """How a safetensors file is cut; None for other files."""
+def _tensor_header(fd: int, size: int) -> bytes:
+    """The header of what may be a safetensors file; nothing for other files."""
     length = header_size(os.pread(fd, 16, 0), size)
-    if length is None:
-        return None
-    header = os.pread(fd, length, 0)
-    return stretches(header, size) if len(header) == length else None
+    header = os.pread(fd, length, 0) if length else b""
+    return header if len(header) == length else b""
 
 
 def _put_stream(writer: ContentWriter, stream: BinaryIO) -> tuple[FileDigest, int]:

@@ -55,6 +55,7 @@ class Plan:
     read_base: Callable[[], bytes] | None = None
     depth: int = 0
     width: int = 0  # of a number, for byte planes; 0: not numbers
+    rounded: bool = False  # the bytes are those of the bases, rounded to BF16: seen by the caller
     level: int = 3
 
 
@@ -81,13 +82,15 @@ class PackWriter:
         self.rows: list[PackRows] = []  # of packs that are durable
         self.stored_bytes = 0
 
-    def frame(self, pieces: list[Piece], plan: Plan) -> None:
-        """Take chunks for one frame. Blocks while too much is in flight."""
+    def frame(self, pieces: list[Piece], plan: Plan) -> bytes:
+        """Take chunks for one frame; return its id. Blocks while too much is in flight."""
         size = sum(len(piece.data) for piece in pieces)
-        self._flying.append((size, self._pool.submit(seal, self._keys, pieces, plan)))
+        frame_id = secrets.token_bytes(16)
+        self._flying.append((size, self._pool.submit(seal, self._keys, frame_id, pieces, plan)))
         self._in_flight += size
         while self._in_flight > _IN_FLIGHT or (self._flying and self._flying[0][1].done()):
             self._land()
+        return frame_id
 
     def copy(self, sealed: Sealed) -> None:
         """Take a frame of another pack as it is: nothing is opened."""
@@ -168,14 +171,13 @@ def pack_id_of(name: str) -> bytes:
     return bytes.fromhex(name.rpartition("/")[2])
 
 
-def seal(keys: Keys, pieces: list[Piece], plan: Plan) -> Sealed:
-    """Compress and seal chunks as one frame under a new random id."""
+def seal(keys: Keys, frame_id: bytes, pieces: list[Piece], plan: Plan) -> Sealed:
+    """Compress and seal chunks as one frame. The id was never used before."""
     raw = b"".join([piece.data for piece in pieces])
     codec, body, used = _body(raw, plan)
     bases = plan.bases if used else ()
     depth = plan.depth if used else 0
     table = frames.write_table(frames.Table(bases, tuple((piece.role, len(piece.data)) for piece in pieces)))
-    frame_id = secrets.token_bytes(16)
     length = len(table) + len(body) + 16
     header = frames.Header(frame_id, length, len(raw), codec, depth, keys.generation).pack()
     sealed = keys.seal_frame(frame_id, header, table + body)
@@ -194,6 +196,8 @@ def seal(keys: Keys, pieces: list[Piece], plan: Plan) -> Sealed:
 
 def _body(raw: bytes, plan: Plan) -> tuple[int, bytes, bool]:
     """Return codec, body, and whether the bases are needed."""
+    if plan.rounded:
+        return frames.ROUNDED, b"", True
     base = _base(plan)
     if plan.width:
         if len(base) == len(raw) and frames.closer(raw, base, plan.width):

@@ -6,7 +6,7 @@ so a base of many deltas is unpacked once.
 
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
@@ -60,9 +60,8 @@ class FrameReader:
         self._hold(frame.frame_id, raw)
         return raw
 
-    def stretch(self, frame_id: bytes, start: int, length: int) -> bytes:
-        """Return a part of a frame's plain bytes: a base slice."""
-        place = self._index.frame(frame_id)
+    def stretch(self, frame_id: bytes, start: int, length: int, place: FrameAt | None) -> bytes:
+        """Return a part of a frame's plain bytes: a base slice. `place`: of the frame, if it is known."""
         if place is None:
             raise Damaged("storage_frame_damaged", frame=frame_id.hex(), pack="-", why="no pack has it")
         part = self.plain(place)[start : start + length]
@@ -109,8 +108,10 @@ class FrameReader:
         except NotFound as fault:
             raise _damaged(frame, fault.code) from fault
 
-    def unpack(self, header: Header, data: bytes) -> tuple[frames.Table, bytes]:
-        """Open and expand a frame given whole."""
+    def unpack(
+        self, header: Header, data: bytes, beside: Mapping[bytes, FrameAt] | None = None
+    ) -> tuple[frames.Table, bytes]:
+        """Open and expand a frame given whole. `beside`: frames that the index does not know yet."""
         plain = self._keys.open_frame(
             header.generation, header.frame_id, data[: frames.HEADER.size], data[frames.HEADER.size :]
         )
@@ -119,10 +120,10 @@ class FrameReader:
             raise FrameFault("depth and bases do not agree")
         parts: list[bytes] = []
         for base in table.bases:
-            place = self._index.frame(base.frame_id)
+            place = (beside or {}).get(base.frame_id) or self._index.frame(base.frame_id)
             if place and place.depth >= header.depth:
                 raise FrameFault("a base is as deep as its delta")
-            parts.append(self.stretch(base.frame_id, base.start, base.length))
+            parts.append(self.stretch(base.frame_id, base.start, base.length, place))
         return table, frames.expand(header, body, b"".join(parts))
 
     def _from_another(self, frame: FrameAt, fault: Damaged) -> bytes:
@@ -258,6 +259,7 @@ class ChunkReader:
         except pack.PackFault:
             pack_id, kind, owner = pack_id_of(info.name), 0, b""
         at = pack.HEADER_BYTES
+        beside: dict[bytes, FrameAt] = {}
         while at + frames.HEADER.size < info.size:
             try:
                 header = frames.read_header(backend.get(info.name, at, frames.HEADER.size))
@@ -265,7 +267,8 @@ class ChunkReader:
                     header.frame_id, pack_id_of(info.name), at + frames.HEADER.size, header.sealed_length, header.codec,
                     header.depth, header.raw_length, (),
                 )  # fmt: skip
-                table, raw = self._frames.unpack(header, self._frames.sealed(place))
+                table, raw = self._frames.unpack(header, self._frames.sealed(place), beside)
+                beside[header.frame_id] = place
                 row, below = rows_of(self._keys, place, header, table, raw)
                 found.append(row)
                 files += below

@@ -22,12 +22,12 @@ from trackbed.formats import manifest
 from trackbed.formats.cut import Cutter, read_chunks
 from trackbed.formats.footer import FileRow
 from trackbed.formats.manifest import Root, Row
-from trackbed.formats.tensors import PIECE, Stretch
+from trackbed.formats.tensors import PIECE, Peek, Stretch, round_to_bf16
 from trackbed.storage import delta
 from trackbed.storage.content import Contents
 from trackbed.storage.delta import Slice
 from trackbed.storage.former import Former
-from trackbed.storage.index import ChunkAt, ChunkIndex
+from trackbed.storage.index import ChunkAt, ChunkIndex, FrameAt
 from trackbed.storage.keys import Keys
 from trackbed.storage.packs import PackWriter, Piece, Plan
 from trackbed.storage.reader import HINT, FrameReader, Standing, Want, hints_of, names_of
@@ -52,6 +52,7 @@ class _Offer:
     files: tuple[FileRow, ...] = ()
     width: int = 1  # of its numbers, if it is a piece of a tensor
     like: bytes = b""  # id of the piece that stood there before
+    rounds: tuple[bytes, ...] = ()  # ids of the pieces that these numbers are, rounded
 
 
 @dataclass
@@ -124,13 +125,20 @@ class _Lane:
         else:
             self._gather_plain([piece])
 
-    def numbers(self, piece: Piece, width: int, like: ChunkAt | None) -> None:
-        """A new piece of a tensor, in a frame of its own, and the piece that stood there before."""
+    def numbers(self, piece: Piece, width: int, like: ChunkAt | None) -> Slice:
+        """A new piece of a tensor, in a frame of its own, and the piece that stood there before. Return where it will be."""
         self.known(None, None)
         plan = Plan(width=width)
         if like and like.frame.depth < _TENSOR_DEPTH and like.length == len(piece.data):
             slices = delta.whole(like)
             plan = Plan(tuple(one.base for one in slices), self._read(slices), delta.depth_over(slices), width)
+        frame_id = self._packs.frame([piece], plan)
+        return _coming(frame_id, plan.depth, len(piece.data))
+
+    def rounded(self, piece: Piece, slices: list[Slice]) -> None:
+        """A new piece whose numbers are others, rounded: only where those lie is written."""
+        self.known(None, None)
+        plan = Plan(tuple(one.base for one in slices), None, delta.depth_over(slices), rounded=True)
         self._packs.frame([piece], plan)
 
     def finish(self) -> None:
@@ -188,6 +196,11 @@ class _Lane:
         return read
 
 
+def _coming(frame_id: bytes, depth: int, size: int) -> Slice:
+    """The whole of a frame of one chunk that is on its way to a pack. It is at most so deep."""
+    return Slice(FrameAt(frame_id, b"", 0, 0, 0, depth, size, ()), 0, size)
+
+
 class ContentWriter:
     """One write: files in, packs out. `known` tells which ids were on their way before they could be looked up."""
 
@@ -209,6 +222,7 @@ class ContentWriter:
         self._offers: list[_Offer] = []
         self._offered = 0
         self._fresh: set[bytes] = set()  # new in this write
+        self._coming: dict[bytes, Slice] = {}  # pieces of tensors of this file that are on their way
         self.relied: set[bytes] = set()  # packs with chunks that were here
         self.new_chunks = 0
 
@@ -243,7 +257,13 @@ class ContentWriter:
         return digest, size
 
     def tensors(
-        self, source: Source, pieces: list[Stretch], *, path: bytes, on_bytes: "_OnBytes | None" = None
+        self,
+        source: Source,
+        pieces: list[Stretch],
+        *,
+        path: bytes,
+        rounding: "Rounding | None" = None,
+        on_bytes: "_OnBytes | None" = None,
     ) -> tuple[FileDigest, int]:
         """Take a file cut at its tensors; what comes behind them is cut by size. A piece may be stored as its difference to
         the one of the former version."""
@@ -260,11 +280,16 @@ class ContentWriter:
             like = _next(former)
             same = like.chunk_id if like and like.size == len(data) else b""
             width = piece.width if len(data) % piece.width == 0 else 1
-            self._offer(_Offer(chunk_id, data, width=width, like=same))
+            rounds = rounding.of(size, data, self._keys) if rounding else ()
+            self._offer(_Offer(chunk_id, data, width=width, like=same, rounds=rounds))
+            if rounding:
+                rounding.ids[size] = chunk_id
             pages.row(Row(chunk_id, len(data)))
             size += len(data)
             if on_bytes:
                 on_bytes(len(data))
+        self._settle()
+        self._coming.clear()
         digest = FileDigest(hasher.hexdigest())
         pages.root(digest, size, first, self._named(path))
         return digest, size
@@ -323,8 +348,10 @@ class ContentWriter:
                 self._fresh.add(offer.chunk_id)
                 self.new_chunks += 1
                 piece = Piece(offer.chunk_id, bytes(offer.data), offer.role, offer.files)
-                if offer.width > 1 and len(offer.data) >= _TENSOR_LEAST:
-                    lane.numbers(piece, offer.width, self._place(offer.like))
+                if offer.rounds and (sources := self._sources(offer.rounds)):
+                    lane.rounded(piece, sources)
+                elif offer.width > 1 and len(offer.data) >= _TENSOR_LEAST:
+                    self._coming[offer.chunk_id] = lane.numbers(piece, offer.width, self._place(offer.like))
                 elif offer.role == frames.DATA:
                     lane.new(piece)
                 else:
@@ -338,6 +365,16 @@ class ContentWriter:
                 return place
         return None
 
+    def _sources(self, ids: tuple[bytes, ...]) -> list[Slice]:
+        """Where pieces of tensors lie or will lie, all of them; none if one is not to be had."""
+        slices: list[Slice] = []
+        for chunk_id in ids:
+            if coming := self._coming.get(chunk_id):
+                slices.append(coming)
+            elif place := self._place(chunk_id):
+                slices += delta.whole(place)
+        return slices if len(slices) == len(ids) else []
+
     def _place(self, chunk_id: bytes) -> ChunkAt | None:
         """A known chunk to compress against: its pack is relied on from here."""
         place = self._index.chunk(chunk_id, owner=self._packs.owner) if chunk_id else None
@@ -345,6 +382,28 @@ class ContentWriter:
             return None
         self.relied.add(place.frame.pack_id)
         return place
+
+
+class Rounding:
+    """Which pieces of a file of tensors may be other pieces of it, rounded to BF16."""
+
+    def __init__(self, places: dict[int, int], peek: Peek) -> None:
+        self._places, self._peek = places, peek
+        self.ids: dict[int, bytes] = {}  # of the pieces so far, by place
+
+    def of(self, place: int, data: bytes, keys: Keys) -> tuple[bytes, ...]:
+        """Ids of the pieces that `data` is when they are rounded: all numbers compared. None: ()."""
+        source = self._places.get(place)
+        if source is None:
+            return ()
+        ids: list[bytes] = []
+        parts: list[bytes] = []
+        for at in range(source, source + 2 * len(data), PIECE):
+            parts.append(self._peek(at, min(PIECE, source + 2 * len(data) - at)))
+            ids.append(keys.chunk_id(parts[-1]))
+            if self.ids.get(at) != ids[-1]:
+                return ()
+        return tuple(ids) if round_to_bf16(b"".join(parts)) == data else ()
 
 
 class _OnBytes(Protocol):

@@ -22,7 +22,8 @@ from trackbed.base import faults
 from trackbed.base.errors import Damaged, Denied, StorageFull, TrackbedError
 from trackbed.base.ids import Digest, FileDigest
 from trackbed.formats.footer import PRIVATE
-from trackbed.formats.frame import PLANES, XOR
+from trackbed.formats.frame import PLANES, ROUNDED, XOR
+from trackbed.formats.tensors import round_to_bf16
 from trackbed.formats.tree import Entry, encode_listing, file_digest
 from trackbed.storage import ring
 from trackbed.storage.backends.folder import FolderBackend
@@ -532,6 +533,36 @@ def test_a_checkpoint_is_stored_smaller_and_the_next_one_as_what_moved(tmp_path:
     store.close()
 
 
+@pytest.mark.parametrize("spoiled", [False, True])
+def test_weights_that_are_the_rounded_master_cost_nothing(tmp_path: Path, spoiled: bool):
+    store = open_chunks(tmp_path / "store")
+    wanted: dict[Digest, bytes] = {}
+    for step in range(4):
+        master = [_weights(10 * step + n, 700_000 + n) for n in range(2)]
+        parts = {f"m{n}": ("F32", one.tobytes()) for n, one in enumerate(master)}
+        weights = {f"w{n}": ("BF16", round_to_bf16(one.tobytes())) for n, one in enumerate(master)}
+        if spoiled:  # like the master where a sample looks, not elsewhere
+            weights["w0"] = ("BF16", b"\1\2" + weights["w0"][1][2:])
+        data = _safetensors({**parts, **weights})
+        (tmp_path / "part.safetensors").write_bytes(data)
+        before = _stored(tmp_path / "store")
+        wanted[store.put_tree(tmp_path / "part.safetensors").digest] = data
+        grew = _stored(tmp_path / "store") - before
+        assert grew < 0.9 * sum(one.nbytes for one in master) * (1.3 if spoiled else 1)
+    for info in store.backend.list("packs/"):  # and without a footer
+        path = tmp_path / "store" / "chunks" / info.name
+        path.write_bytes(path.read_bytes()[:-20] + bytes(20))
+    again = open_chunks(tmp_path / "store", index=tmp_path / "new.sqlite")
+    assert again.refresh() == []
+    codecs = [frame.codec for pack in again.index.packs() for frame in again.index.frames(pack)]
+    assert codecs.count(ROUNDED) == 4 * (3 if spoiled else 4)
+    for digest, data in wanted.items():
+        for one in (store, again):
+            with one.open_range(FileDigest(one.read_listing(digest)[0].digest)) as reader:
+                assert reader.read() == data
+    store.close(), again.close()
+
+
 @pytest.mark.parametrize("spoil", ["short", "overlap", "noise", "empty"])
 def test_what_only_looks_like_tensors_is_stored_as_any_file(store: ChunkStore, tmp_path: Path, spoil: str):
     data = _safetensors({"a": ("F32", bytes(400_000)), "b": ("F16", _text(2000))})
@@ -560,7 +591,9 @@ def test_a_run_keeps_its_checkpoints_in_packs_of_its_own(store: ChunkStore, tmp_
 
 
 def test_a_checkpoint_sent_as_a_stream_is_cut_like_the_file(store: ChunkStore, tmp_path: Path):
-    data = _safetensors({"w": ("F32", _weights(1, 300_000).tobytes()), "b": ("BF16", _text(300)[:10_000])}) + b"tail" * 9
+    data = (
+        _safetensors({"w": ("F32", _weights(1, 300_000).tobytes()), "b": ("BF16", _text(300)[:10_000])}) + b"tail" * 9
+    )
     (tmp_path / "x").write_bytes(data)
     store.put_tree(tmp_path / "x")
     before = len(list(store.backend.list("packs/")))

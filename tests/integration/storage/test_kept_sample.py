@@ -11,10 +11,10 @@ from trackbed.testing.chunks import open_chunks
 
 SAMPLE = Path(__file__).parents[2] / "unit" / "formats" / "samples" / "store-1.tar.xz"
 TREES = [
-    "b3:e8140688a9f9dc806e89c93ee19fcea9154d892b00edba7b1699978089b3b196",
-    "b3:b424ddadbbbd5ead0115c9223ea69b31679d683a7dd5dc11070c5bee46f2a068",
-    "b3:e3793a764cf04345459fce2b67e19134f7c9ad2e10c62cdd017337b92185c3c5",
-]  # three versions: a text with scattered edits, a tensor that moves, a script, a link, an empty folder
+    "b3:295e7a435756165f9b47e6bad07c5016e5555674b4b6d6c531c00ff4e43e6eac",
+    "b3:6999cadebaf28397e2b62e9c1ca4269a74ec5183d5eb105f00cbd27ff8dec49a",
+    "b3:b4dfcd1604bc71ebfc25bd32c5da4d0ed776d3c4a6c9d5271b263a20c50cb4ce",
+]  # three versions: a text with scattered edits, a tensor that moves and its rounding, a script, a link, an empty folder
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_the_kept_sample_has_every_codec(kept: Path):
     store = open_chunks(kept, word="kept sample 1")
     store.refresh()
     codecs = {one.codec for pack in store.index.packs() for one in store.index.frames(pack)}
-    assert codecs == {frame.STORED, frame.ZSTD, frame.DELTA, frame.PLANES, frame.XOR}
+    assert codecs == {frame.STORED, frame.ZSTD, frame.DELTA, frame.PLANES, frame.XOR, frame.ROUNDED}
     store.close()
 
 

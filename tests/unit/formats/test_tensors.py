@@ -3,11 +3,12 @@
 import json
 import struct
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trackbed.formats.tensors import PIECE, Stretch, header_size, stretches, told_size
+from trackbed.formats.tensors import PIECE, Stretch, header_size, round_to_bf16, rounded_places, stretches, told_size
 
 
 def _header(**tensors: tuple[str, int, int]) -> bytes:
@@ -58,3 +59,30 @@ def test_pieces_cover_the_file_exactly(sizes: list[int], tail: int):
     assert pieces is not None
     assert sum(piece.size for piece in pieces) == len(header) + at + tail
     assert all(0 < piece.size <= PIECE and piece.size % piece.width == 0 for piece in pieces)
+
+
+@pytest.mark.torch
+@given(numbers=st.lists(st.floats(width=32, allow_nan=False), max_size=20))
+@settings(deadline=None)
+def test_rounding_is_that_of_training(numbers: list[float]):
+    torch = pytest.importorskip("torch")
+    tensor = torch.tensor(numbers, dtype=torch.float32)
+    wanted = tensor.to(torch.bfloat16).view(torch.int16).numpy().tobytes() if numbers else b""
+    assert round_to_bf16(tensor.numpy().tobytes()) == wanted
+
+
+def test_a_tensor_that_looks_like_another_one_rounded_is_told_with_its_place():
+    master = np.arange(1, 700_001, dtype=np.float32)
+    other = master * 3
+    header = _header(
+        o=("F32", 0, 2_800_000),
+        m=("F32", 2_800_000, 5_600_000),
+        w=("BF16", 5_600_000, 7_000_000),
+        z=("BF16", 7_000_000, 7_000_100),
+    )
+    data = header + other.tobytes() + master.tobytes() + round_to_bf16(master.tobytes()) + bytes(100)
+    start = len(header)
+    assert rounded_places(header, len(data), lambda at, size: data[at : at + size]) == {
+        start + 5_600_000: start + 2_800_000,
+        start + 5_600_000 + PIECE: start + 2_800_000 + 2 * PIECE,
+    }
