@@ -493,7 +493,7 @@ class Bench:
             shutil.rmtree(target)
         raw = self._raw_disk(size)
         rate = size / 1e6 / statistics.median(walls[:2])
-        self.row("checkpoint at full rate, stored", grown[0], size, ">= 1.35x fewer", size >= 1.35 * grown[0], "bytes")
+        self.row("checkpoint at full rate, stored", grown[0], size, ">= 1.2x fewer", size >= 1.2 * grown[0], "bytes")
         self.row(
             "next checkpoint, every value moved, stored",
             grown[1],
