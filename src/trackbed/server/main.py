@@ -58,6 +58,7 @@ from trackbed.server.stream import Feed
 from trackbed.storage.key_file import KeyFile
 from trackbed.storage.open import Options, open_backend, open_chunks
 from trackbed.storage.store import Store
+from trackbed.storage.transfer import Pace
 
 MOST_BODY = 64 << 20  # bytes; blob and frame routes set their own
 _ROUTES: tuple[Any, ...] = (
@@ -177,7 +178,8 @@ def open_sealed(settings: Settings) -> Store:
     """The chunk store of an installation, under the master key of its home folder; both are made at the first start."""
     master = KeyFile(settings.home / "keys").master(open_backend(settings.store_url))
     cache = settings.home / "cache" / "index" if settings.store_url.startswith("s3:") else None
-    return open_chunks(settings.store_url, master, Options(cache=cache))
+    pace = Pace(settings.store_rate) if settings.store_rate else None
+    return open_chunks(settings.store_url, master, Options(cache=cache, pace=pace))
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -11,6 +11,7 @@ from trackbed.base.errors import Denied, Unavailable
 from trackbed.storage.backends.keys import S3Keys
 from trackbed.storage.open import DomainKeys, Options, is_sealed, open_store
 from trackbed.storage.store import Store
+from trackbed.storage.transfer import Pace
 from trackbed.supervisor.lease import Server
 from trackbed.wire.attempts import Assignment
 from trackbed.wire.store import StoreGrant
@@ -53,7 +54,9 @@ class Door:
             {int(generation): bytes.fromhex(secret) for generation, secret in grant.secrets.items()},
             S3Keys(grant.s3.key_id, grant.s3.secret, grant.s3.token) if grant.s3 else None,
         )
-        options = Options(cache=self._cache if grant.url.startswith("s3:") else None)
+        options = Options(
+            cache=self._cache if grant.url.startswith("s3:") else None, pace=Pace(grant.rate) if grant.rate else None
+        )
         return open_store(grant.url, key=keys, options=options)
 
     def _ask(self) -> StoreGrant:

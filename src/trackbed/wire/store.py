@@ -17,6 +17,7 @@ class StoreGrant(msgspec.Struct, kw_only=True, omit_defaults=True):
     secrets: dict[str, str] = {}  # generation → key of the domain, hex
     s3: S3Grant | None = None
     expires_s: float = 3600.0
+    rate: float = 0.0  # most bytes a second of this attempt on this node; 0: no limit
 
 
 class BrokenView(msgspec.Struct, kw_only=True):

@@ -367,3 +367,46 @@ def test_a_spoiled_footer_loses_nothing(root: Path, versions: list[Path], tmp_pa
     assert repair(fresh, report.broken).frames_lost == 0
     assert verify(opened(root, "last")).clean
     same(opened(root, "last"), digest, versions[0], tmp_path / "again")
+
+
+# ---- an upload that breaks
+
+
+def test_an_upload_that_broke_anywhere_sends_only_the_rest(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Cut off at the n-th call, for every n: nothing is published, and the next try does not send again what is there."""
+    monkeypatch.setattr("trackbed.storage.packs.PACK_BYTES", 2_000_000)
+    folder = tmp_path / "in"
+    folder.mkdir()
+    dice = random.Random(4)
+    for number in range(12):
+        (folder / str(number)).write_bytes(dice.randbytes(1_000_000))
+    whole = opened(root)
+    total = _sent(whole, folder)
+    at, fired, resumed = 1, True, 0
+    while fired:
+        place = FolderBackend(tmp_path / f"s{at}" / "chunks")
+        keys = open_chunks((tmp_path / f"s{at}").as_uri(), MASTER)  # makes the store itself
+        faulty = FaultyBackend(place, at=at, kind="dead")
+        first = ChunkStore(faulty, keys.keys, ChunkIndex.open(tmp_path / f"a{at}"), refs=keys.refs, rule=keys._rule)
+        try:
+            digest = first.put_tree(folder).digest
+        except TrackbedError:
+            for number, _ in enumerate(
+                place.list("trees/")
+            ):  # published, and only the answer was lost: it is whole then
+                assert verify(opened(tmp_path / f"s{at}", f"v{at}{number}")).clean
+        before = sum(info.size for info in place.list("packs/"))
+        again = opened(tmp_path / f"s{at}", f"b{at}")
+        digest = again.put_tree(folder).digest
+        after = sum(info.size for info in place.list("packs/"))
+        assert after <= total * 1.02 + 200_000, (at, before, after)
+        resumed += before > 2_000_000
+        same(again, digest, folder, tmp_path / f"o{at}")
+        fired = faulty.fired
+        at += 1
+    assert resumed >= 3
+
+
+def _sent(store: ChunkStore, folder: Path) -> int:
+    store.put_tree(folder)
+    return sum(info.size for info in store.backend.list("packs/"))

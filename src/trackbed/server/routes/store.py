@@ -76,6 +76,7 @@ def _grant(app: App) -> StoreGrant:
         secrets={str(generation): secret.hex() for generation, secret in keys.secrets().items()},
         s3=S3Grant(key_id=s3.key_id, secret=s3.secret, token=s3.token) if s3 else None,
         expires_s=GRANT_S,
+        rate=app.settings.store_rate,
     )
 
 
