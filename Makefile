@@ -29,6 +29,7 @@ dev:
 format: dev
 	$(BIN)/ruff format src tests scripts bench
 	$(BIN)/ruff check --fix src tests scripts bench
+	$(BIN)/python scripts/zh.py src/trackbed/base/messages/zh/*.json web/src/i18n/zh.json
 
 check: dev
 	$(BIN)/ruff format --check src tests scripts bench

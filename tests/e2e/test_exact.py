@@ -55,7 +55,9 @@ def test_odd_values_names_and_bytes_are_kept_exactly(inst: Installation, tmp_pat
     assert "last state" in texts
 
 
-@pytest.mark.parametrize("mood", ["away", "500", "garbage"])
+@pytest.mark.parametrize(
+    "mood", ["garbage", pytest.param("away", marks=pytest.mark.slow), pytest.param("500", marks=pytest.mark.slow)]
+)
 def test_training_ends_as_ever_whatever_the_server_answers(tmp_path: Path, mood: str) -> None:
     with installation(tmp_path / "inst") as inst:
         run = inst.submit(project_from("sdk", tmp_path), "params.steps=120", "params.sleep_s=0.02")
@@ -108,9 +110,10 @@ def test_reproduce_trains_again_from_the_record_alone(inst: Installation, tmp_pa
     inst.wait(run)
     for path in sorted(folder.rglob("*"), reverse=True):
         path.unlink() if path.is_file() or path.is_symlink() else path.rmdir()
-    verdict = inst.json("reproduce", run, "--verify", cwd=folder)
+    verdict = inst.json("reproduce", "-", "--verify", cwd=folder)  # which names the reproduction itself a moment later
     again = verdict["run_id"]
     assert again != run
+    assert verdict["run"] == inst.json("show", run)["run"]["ref"]
     assert verdict["equal"] is True
     assert inst.history(again, "loss") != []
     assert [p[2] for p in inst.history(again, "loss")] == [p[2] for p in inst.history(run, "loss")]

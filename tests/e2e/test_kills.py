@@ -71,6 +71,7 @@ def test_a_killed_server_that_comes_back_disturbs_nothing(inst: Installation, tm
     assert counted(inst, run) == reference
 
 
+@pytest.mark.slow
 def test_pause_and_resume_equal_an_uninterrupted_run(inst: Installation, tmp_path: Path, reference: list) -> None:
     run = started(inst, tmp_path)
     inst.cli("pause", run)
@@ -81,6 +82,7 @@ def test_pause_and_resume_equal_an_uninterrupted_run(inst: Installation, tmp_pat
     assert counted(inst, run) == reference
 
 
+@pytest.mark.slow
 def test_the_record_completes_at_the_next_up_when_the_server_never_came_back(
     tmp_path: Path, inst: Installation, reference: list
 ) -> None:
@@ -96,6 +98,7 @@ def test_the_record_completes_at_the_next_up_when_the_server_never_came_back(
         assert counted(other, run) == reference
 
 
+@pytest.mark.slow
 def test_a_killed_supervisor_with_no_server_is_salvaged_at_the_next_up(
     tmp_path: Path, inst: Installation, reference: list
 ) -> None:
@@ -109,7 +112,7 @@ def test_a_killed_supervisor_with_no_server_is_salvaged_at_the_next_up(
         assert counted(other, run) == reference
 
 
-@pytest.mark.parametrize("verb", ["stop", "pause"])
+@pytest.mark.parametrize("verb", ["stop", pytest.param("pause", marks=pytest.mark.slow)])
 def test_four_ranks_with_a_slow_one_leave_at_the_same_step(inst4: Installation, tmp_path: Path, verb: str) -> None:
     folder = project_from("sdk", tmp_path)
     run = inst4.submit(folder, "resources.cards=4", "params.steps=100000", "params.sleep_s=0.05", "params.late_s=2")

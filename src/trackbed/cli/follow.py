@@ -41,8 +41,18 @@ def _watch_lines(api: "Client", run: str) -> "RunDetail":
         if view.state not in ("draft", "preparing", "queued", "held", "starting"):
             break
         time.sleep(0.5)
-    for line in api.logs(run, follow=True):
+    live = output.Live()
+
+    def on_wait(detail: "RunDetail") -> None:
+        """Say how far the run is, below its lines: many a program logs metrics and prints nothing."""
+        if sys.stderr.isatty() and detail.run.progress is not None and detail.run.progress.step:
+            keys = {info.key: info for info in api.keys(detail.run.id, limit=50)} if detail.metric_keys else {}
+            live.show(progress_line(detail.run, keys, 0))
+
+    for line in api.logs(run, follow=True, on_wait=on_wait):
+        live.clear()
         print_line(line)
+    live.clear()
     return api.run(run)
 
 
@@ -87,9 +97,10 @@ def progress_line(view: "RunView", keys: "dict[str, KeyInfo]", waited_s: float) 
     parts.append(say("cli.step_of", step=found.step, total=found.steps_total or "?"))
     if "loss" in keys:
         parts.append(say("cli.loss", loss=f"{float(keys['loss'].last):.4f}"))
-    if "tokens_per_s" in keys:
+    finishing = found.step == found.steps_total
+    if "tokens_per_s" in keys and not finishing:
         parts.append(say("cli.tokens_per_s", rate=f"{float(keys['tokens_per_s'].last):,.0f}"))
-    if found.step == found.steps_total:
+    if finishing:
         parts.append(say("cli.finishing"))
     elif found.seconds_left is not None:
         parts.append(say("cli.left", time=_whole(max(found.seconds_left, 0))))

@@ -32,7 +32,7 @@ def lineage(
     output.table(
         head,
         [
-            [_label(view, edge.source), word(f"edge.{edge.kind}", edge.kind), _label(view, edge.target)]
+            [_label(view, edge.source), word(f"lineage.{edge.kind}", edge.kind), _label(view, edge.target)]
             for edge in view.edges
         ],
     )

@@ -72,7 +72,14 @@ def _run(arguments: list[str]) -> int:
 
 def invoke(name: str, arguments: list[str]) -> int:
     """Run a command of the table."""
-    status = command_app(name)(arguments, prog_name=f"trackbed {name}", standalone_mode=False)
+    from trackbed.cli import help
+
+    app = command_app(name)
+    bare_group = not arguments and COMMANDS[name].endswith(":app")
+    if help.wanted(arguments) or bare_group:
+        print(help.help_of(name, app, arguments))
+        return 2 if bare_group else 0
+    status = app(arguments, prog_name=f"trackbed {name}", standalone_mode=False)
     return status if isinstance(status, int) else 0
 
 
@@ -131,11 +138,8 @@ def _told(error: TrackbedError) -> int:
 def _unexpected(error: Exception) -> int:
     """A wrong use that typer found (status 2), an end that it asks for, or a fault of ours (status 70)."""
     code = getattr(error, "exit_code", None)
-    if type(error).__name__ == "NoArgsIsHelpError":
-        print(error)
-        return 2
     if hasattr(error, "format_message"):
-        return _told(BadInput("cli_usage", what=error.format_message(), command=_prog(error)))  # type: ignore[attr-defined]
+        return _told(_wrong_use(error))
     if isinstance(code, int):
         return code
     if type(error).__name__ == "Abort":
@@ -146,6 +150,20 @@ def _unexpected(error: Exception) -> int:
         return _told(BadInput("cli_os_error", what=error.strerror or str(error), path=str(error.filename)))
     print(say("cli_fault", what=f"{type(error).__name__}: {error}"), file=sys.stderr)
     return 70
+
+
+def _wrong_use(error: Any) -> BadInput:
+    kind, param = type(error).__name__, getattr(error, "param", None)
+    command = _prog(error)
+    if kind == "MissingParameter" and param is not None:
+        return BadInput("cli_missing", name=str(param.metavar or param.name).removesuffix("..."), command=command)
+    if kind == "NoSuchOption":
+        return BadInput("cli_no_option", option=error.option_name, command=command)
+    what = str(error.message).rstrip(".")
+    if kind == "BadParameter" and param is not None:
+        named = max(param.opts, key=len) if param.param_type_name == "option" else str(param.metavar or param.name)
+        return BadInput("cli_bad_value", name=named, what=what, command=command)
+    return BadInput("cli_usage", what=f"{what}.", command=command)
 
 
 def _prog(error: Exception) -> str:

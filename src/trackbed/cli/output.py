@@ -13,6 +13,7 @@ from typing import Any
 from trackbed.base.units import format_duration
 from trackbed.cli import context
 
+_NUMBER = re.compile(r"-|[-+]?[\d.,]+(e[-+]?\d+)?( ?(B|KiB|MiB|GiB|TiB|ms|s))?|nan|-?inf|\d+/\d+.*")
 _COLOR = re.compile(r"\x1b\[[0-9;]*m")
 _COLORS = {
     "finished": "32",
@@ -47,15 +48,22 @@ def note(text: str) -> None:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]], *, empty: str = "") -> None:
-    """Print rows under a head, aligned by the width of what is seen; nothing is cut off."""
+    """Print rows under a head, aligned by the width of what is seen, numbers to the right; nothing is cut off.
+
+    A column in which no row has anything is left out.
+    """
     if not rows:
         note(empty or context.say("cli.none"))
         return
     texts = [[clean(cell) for cell in row] for row in rows]
-    widths = [max(wide(row[at]) for row in [list(head), *texts]) for at in range(len(head))]
-    print(dim(_row(list(head), widths)))
+    columns = [at for at in range(len(head)) if any(row[at] for row in texts)]
+    texts = [[row[at] for at in columns] for row in texts]
+    names = [head[at] for at in columns]
+    widths = [max(wide(row[at]) for row in [names, *texts]) for at in range(len(names))]
+    right = [all(not row[at] or _NUMBER.fullmatch(row[at]) for row in texts) for at in range(len(names))]
+    print(dim(_row(names, widths, right)))
     for row in texts:
-        print(_row(row, widths))
+        print(_row(row, widths, right))
 
 
 def facts(rows: Sequence[tuple[str, Any]]) -> None:
@@ -150,12 +158,14 @@ class Live:
         self._text = ""
 
 
-def _row(cells: list[str], widths: list[int]) -> str:
-    return "  ".join(_pad(cell, width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+def _row(cells: list[str], widths: list[int], right: list[bool]) -> str:
+    places = zip(cells, widths, right, strict=True)
+    return "  ".join(_pad(cell, width, right=number) for cell, width, number in places).rstrip()
 
 
-def _pad(text: str, width: int) -> str:
-    return text + " " * (width - wide(text))
+def _pad(text: str, width: int, *, right: bool = False) -> str:
+    blanks = " " * (width - wide(text))
+    return blanks + text if right else text + blanks
 
 
 def _colors() -> bool:

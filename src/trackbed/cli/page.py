@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from trackbed.cli.context import has, say
+from trackbed.cli.help import about, arguments_of, metavar, names, options_of, sentence, usage
 from trackbed.cli.main import ALIASES, GROUPS, command_app
 
 _HEAD = """\
@@ -54,45 +55,26 @@ def _command(name: str) -> Iterator[str]:
     command: Any = typer.main.get_command(command_app(name))
     aliases = ", ".join(f"`{alias}`" for alias, real in ALIASES.items() if real == name)
     yield f"### `trackbed {name}`\n"
-    yield f"{_sentence(say(f'cli.about.{name}'))}{f' Also {aliases}.' if aliases else ''}\n"
+    yield f"{sentence(say(f'cli.about.{name}'))}{f' Also {aliases}.' if aliases else ''}\n"
     if has(f"cli.more.{name}"):
         yield f"{say(f'cli.more.{name}')}\n"
     inner: dict[str, Any] = getattr(command, "commands", {})
     if not inner:
         yield _usage(f"trackbed {name}", command)
     for word, sub in inner.items():
-        yield f"{_sentence(say(f'cli.about.{name}.{word}'))}\n"
+        yield f"{sentence(say(f'cli.about.{name}.{word}'))}\n"
         yield _usage(f"trackbed {name} {word}", sub)
 
 
 def _usage(prefix: str, command: Any) -> str:
-    arguments = [param for param in command.params if param.param_type_name == "argument"]
-    options = [param for param in command.params if param.param_type_name == "option" and param.name != "help"]
-    line = " ".join([prefix, *(_metavar(param) for param in arguments), *(["[OPTIONS]"] if options else [])])
-    rows = [f"| `{_metavar(param)}` | {_about(param)} |" for param in arguments]
-    rows += [f"| `{_names(param)}` | {_about(param)} |" for param in options]
+    rows = [f"| `{metavar(param)}` | {_cell(about(param))} |" for param in arguments_of(command)]
+    rows += [f"| `{names(param)}` | {_cell(about(param))} |" for param in options_of(command)]
     table = "\n".join(["| | |", "| --- | --- |", *rows, ""]) if rows else ""
-    return f"```\n{line}\n```\n\n{table}"
+    return f"```\n{usage(prefix, command)}\n```\n\n{table}"
 
 
-def _metavar(param: Any) -> str:
-    name = str(param.metavar or param.name.upper())
-    return name if param.required or param.param_type_name != "argument" else f"[{name}]"
-
-
-def _names(param: Any) -> str:
-    value = "" if param.is_flag else f" {_metavar(param)}"
-    return ", ".join(sorted(param.opts, key=len)) + value
-
-
-def _about(param: Any) -> str:
-    shown = param.default if param.show_default and param.default not in (None, "", False, [], ()) else None
-    text = str(param.help or "").replace("|", "\\|")
-    return f"{text} (default: {shown})" if shown is not None else text
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:] + "."
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
 
 
 def main() -> None:

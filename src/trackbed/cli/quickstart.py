@@ -5,6 +5,8 @@ code, environment → recipe `pretrain` on two ranks → evaluation → `stdlib-
 """
 
 import contextlib
+import os
+import shutil
 import socket
 import sys
 import sysconfig
@@ -205,11 +207,14 @@ def _last_lines(api: "Client", run: str) -> None:
 
 def _stay(url: str) -> None:
     output.line()
-    output.line(say("cli.quick.stay", url=login_url(url)))
+    output.line(say("cli.quick.stay"))
+    output.line(login_url(url))
     with contextlib.suppress(KeyboardInterrupt):
         while answers(url):
             time.sleep(1)
     output.line()
+    program = "trackbed" if shutil.which("trackbed") else os.path.relpath(sys.argv[0])
+    output.line(say("cli.quick.stopped", home=home(), command=f"{program} up"))
 
 
 def _stop(pid: int) -> None:

@@ -13,6 +13,7 @@ from trackbed.cli.wait import ended_text, exit_status
 
 if TYPE_CHECKING:
     from trackbed.client.api import Client
+    from trackbed.wire.runs import RunView
 
 
 def reproduce(
@@ -21,8 +22,9 @@ def reproduce(
     verify: Annotated[bool, typer.Option("--verify", help=say("cli.opt.verify"))] = False,
 ) -> int:
     with client(patience_s=LONG_S if wait or verify else 2.0) as api:
-        reply = api.reproduce(run)
-        output.note(say("cli.reproducing", run=run, ref=reply.ref, url=reply.url))
+        first = api.run(run).run  # now: `-` and `demo/name` name the reproduction once it is there
+        reply = api.reproduce(first.id)
+        output.note(say("cli.reproducing", run=first.ref, ref=reply.ref, url=reply.url))
         if not wait and not verify:
             output.emit_json(reply)
             return 0
@@ -31,22 +33,23 @@ def reproduce(
         if not verify or exit_status(detail):
             output.emit_json(detail.run)
             return exit_status(detail)
-        return _verify(api, run, reply.run_id, reply.ref)
+        return _verify(api, first, reply.run_id, reply.ref)
 
 
-def _verify(api: "Client", first: str, second: str, ref: str) -> int:
+def _verify(api: "Client", first: "RunView", second: str, ref: str) -> int:
     """Compare every metric that is declared deterministic; 1 where one differs or none is declared."""
-    declared = [info.key for info in api.keys(first, limit=10_000) if info.definition.get("deterministic")]
-    rows = [{"key": key, **_compare(api, first, second, key)} for key in declared]
+    declared = [info.key for info in api.keys(first.id, limit=10_000) if info.definition.get("deterministic")]
+    rows = [{"key": key, **_compare(api, first.id, second, key)} for key in declared]
     same = bool(rows) and all(row["equal"] for row in rows)
-    if not output.emit_json({"run": first, "reproduction": ref, "run_id": second, "equal": same, "metrics": rows}):
+    if not output.emit_json({"run": first.ref, "reproduction": ref, "run_id": second, "equal": same, "metrics": rows}):
         head = [say(f"cli.word.{name}") for name in ("metric", "points", "equal", "first_difference")]
         cells = [
             [row["key"], row["points"], say("cli.word.yes" if row["equal"] else "cli.word.no"), row["differs_at"]]
             for row in rows
         ]
         output.table(head, cells, empty=say("cli.none_deterministic"))
-        output.line(say("cli.reproduced" if same else "cli.not_reproduced", run=first, ref=ref))
+        if rows:
+            output.line(say("cli.reproduced" if same else "cli.not_reproduced", run=first.ref, ref=ref))
     return 0 if same else 1
 
 

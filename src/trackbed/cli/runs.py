@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from trackbed.base.units import format_duration
 from trackbed.cli import output
 from trackbed.cli.context import client, say
 
@@ -51,7 +52,9 @@ def progress(view: "RunView") -> str:
     if view.progress is None or not view.progress.step:
         return ""
     total = f"/{view.progress.steps_total}" if view.progress.steps_total else ""
-    return f"{view.progress.step}{total}"
+    left = view.progress.seconds_left if view.state == "running" else None
+    told = say("cli.left", time=format_duration(left)) if left else ""
+    return f"{view.progress.step}{total}  {told}".rstrip()
 
 
 def _value(view: "RunView", name: str) -> str:

@@ -11,6 +11,9 @@ from trackbed.cli.runs import progress
 if TYPE_CHECKING:
     from trackbed.wire.runs import AttemptView, Reason, RunDetail
 
+_CHECKPOINTS = 5  # the newest; all: `checkpoints list`
+AS_ASKED = ("", "done", "stopped", "paused", "preempted")  # how a rank went then is no news
+
 
 def show(run: Run) -> None:
     with client() as api:
@@ -34,8 +37,8 @@ def show(run: Run) -> None:
         (say("cli.word.data"), ", ".join(f"{name}: {pin.dataset or pin.ref}{f'@{pin.version}' if pin.version else ''} {short(pin.digest)}" for name, pin in spec.data.items())),
         (say("cli.word.code"), code_text(detail)),
         (say("cli.word.environment"), environment_text(detail)),
-        (say("cli.word.seed"), spec.seed),
-        (say("cli.word.params"), ", ".join(f"{name}={value}" for name, value in list(spec.params.items())[:20])),
+        (say("cli.word.seed"), "" if view.outside else spec.seed),
+        (say("cli.word.params"), ", ".join(f"{name}={value}" for name, value in list((view.params or spec.params).items())[:20])),
         (say("cli.word.tags"), ", ".join(view.tags)),
         (say("cli.word.models"), ", ".join(detail.models)),
         (say("cli.word.reproduces"), detail.reproduces),
@@ -46,20 +49,28 @@ def show(run: Run) -> None:
         output.line()
         head = [say(f"cli.word.{name}") for name in ("metric", "first", "last", "least", "greatest", "points")]
         output.table(
-            head, [[k.key, *(output.number(v) for v in (k.first, k.last, k.min, k.max)), k.count] for k in keys]
+            head, [[k.key, *(_value(k.key, v) for v in (k.first, k.last, k.min, k.max)), k.count] for k in keys]
         )
     if detail.checkpoints:
         output.line()
         head = [say(f"cli.word.{name}") for name in ("checkpoint", "step", "state", "size", "digest")]
         rows = [
             [c.name, c.step, word(f"checkpoint_state.{c.state}", c.state), format_size(c.size_bytes), short(c.digest)]
-            for c in detail.checkpoints
+            for c in detail.checkpoints[-_CHECKPOINTS:]
         ]
         output.table(head, rows)
+        if older := len(detail.checkpoints) - len(rows):
+            output.line(say("cli.more_checkpoints", count=older, ref=view.ref))
     if detail.artifacts:
         output.line()
         output.table([say(f"cli.word.{name}") for name in ("artifact", "kind", "size")],
                      [[a.path, word(f"artifact_kind.{a.kind}", a.kind), format_size(a.size_bytes)] for a in detail.artifacts])  # fmt: skip
+
+
+def _value(key: str, value: float | str | None) -> str:
+    if isinstance(value, float) and key.endswith("_bytes"):
+        return format_size(int(value))
+    return output.number(value)
 
 
 def reason_text(reason: "Reason | None") -> str:
@@ -116,5 +127,5 @@ def _attempts(attempts: "list[AttemptView]") -> None:
         for one in attempts
     ])  # fmt: skip
     for one in attempts:
-        if one.reason is not None and one.cause not in ("", "done"):
+        if one.reason is not None and one.cause not in AS_ASKED:
             output.line(f"  {one.number}: {reason_text(one.reason)}")

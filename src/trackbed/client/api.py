@@ -174,6 +174,7 @@ class Client:
         pause = _POLL_S[0]
         while True:
             detail = self.run(run)
+            run = detail.run.id  # `-` and `project/name` may name another one later
             if on_look is not None:
                 on_look(detail)
             if detail.run.state in until:
@@ -234,9 +235,12 @@ class Client:
 
     def logs(
         self, run: str, *, rank: int | None = None, level: str = "", grep: str = "", attempt: int | None = None,
-        tail: int | None = None, follow: bool = False,
+        tail: int | None = None, follow: bool = False, on_wait: Callable[[RunDetail], None] | None = None,
     ) -> Iterator[LogLine]:  # fmt: skip
-        """Yield log lines in order; with `follow` until the run has ended and all its lines came."""
+        """Yield log lines in order; with `follow` until the run has ended and all its lines came.
+
+        `on_wait` hears how the run stands each time that no further line is there yet.
+        """
         asked = {
             "rank": rank,
             "level": level,
@@ -247,6 +251,8 @@ class Client:
             "limit": 2000,
         }
         ended = False
+        if follow:
+            run = self.run(run).run.id  # `-` and `project/name` may name another one later
         while True:
             page = self.connection.get(f"/api/v1/runs/{part(run)}/logs", LogPage, asked)
             yield from page.lines
@@ -255,8 +261,11 @@ class Client:
                 continue
             if not follow or ended:
                 return
-            ended = self.run(run).run.state in ENDED  # one more look after it: the last lines come before the end
+            detail = self.run(run)
+            ended = detail.run.state in ENDED  # one more look after it: the last lines come before the end
             if not ended:
+                if on_wait is not None:
+                    on_wait(detail)
                 time.sleep(0.5)
 
     def artifacts(self, run: str) -> list[ArtifactView]:

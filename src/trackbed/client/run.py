@@ -243,7 +243,7 @@ class Run:
                 shutil.copyfile(source, self.output / name)
             self._recorder.document(frames.FILE, {"path": name.as_posix(), "kind": kind})
         except Exception as broken:
-            self._problems.report("file_not_saved", path=os.fspath(path), error=repr(broken))
+            self._problems.report("file_not_saved", path=str(path), error=repr(broken))
 
     def _media(self, make: Any, name: str, step: int | None, *given: Any) -> None:
         try:
@@ -318,7 +318,7 @@ class Run:
                 entry.with_name(entry.name + ".done").touch()
             self._recorder.document(frames.EVENT, {"kind": "checkpoint", "data": {"name": entry.name, "step": step}})
         except Exception as broken:
-            self._problems.report("checkpoint_not_kept", path=os.fspath(path), error=repr(broken))
+            self._problems.report("checkpoint_not_kept", path=str(path), error=repr(broken))
 
     def _checkpoint_entry(self, source: Path, step: int) -> Path:
         home = self.checkpoints

@@ -23,6 +23,7 @@ from trackbed.db.writer import Job, JournalOrder, Lane, Waits, Writer
 from trackbed.domain.scope import SYSTEM, Actor
 
 T = TypeVar("T")
+R = TypeVar("R", bound=ReadTx)
 log = logging.getLogger("trackbed.db")
 
 
@@ -97,7 +98,7 @@ class Database:
         return await asyncio.wrap_future(self._submit(fn, actor, lane).future)
 
     def _submit(self, fn: Callable[[Tx], Any], actor: Actor, lane: Lane) -> Job:
-        job = Job(fn, actor, lane, asked_s=time.monotonic())
+        job = Job(_fitting(fn), actor, lane, asked_s=time.monotonic())
         self._writer.submit(job)
         return job
 
@@ -105,7 +106,7 @@ class Database:
         """Return what `fn` found in one snapshot; it sees every write that was answered before."""
         try:
             with self._readers.connect() as connection, connection.begin():
-                return fn(ReadTx(connection, now_us=self._clock.now_us()))
+                return _fitting(fn)(ReadTx(connection, now_us=self._clock.now_us()))
         except DBAPIError as error:
             raise self._translate(error) from error
 
@@ -184,3 +185,15 @@ class _Listener:
 def sqlite_url(path: Path) -> str:
     """Return the URL of an SQLite file."""
     return f"sqlite:///{path}"
+
+
+def _fitting(fn: Callable[[R], T]) -> Callable[[R], T]:
+    """A number that no column can hold comes from outside: it is refused, not a fault of ours."""
+
+    def checked(tx: R) -> T:
+        try:
+            return fn(tx)
+        except OverflowError as error:
+            raise BadInput("number_too_great") from error
+
+    return checked

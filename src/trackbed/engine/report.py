@@ -3,6 +3,8 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from trackbed.base.units import format_duration
+
 
 @dataclass(frozen=True)
 class StepReport:
@@ -62,9 +64,13 @@ class FinalReport:
         return asdict(self)
 
 
+def _whole(seconds: float) -> str:
+    return f"{seconds:.0f}s" if seconds < 59.5 else format_duration(seconds)
+
+
 def step_line(report: StepReport, *, steps_total: int, seconds_left: float | None) -> str:
-    """`step 120/240  loss 2.8133  lr 2.9e-03  |g| 0.61  4120 tok/s  31 s left`."""
-    left = "" if seconds_left is None else f"  {seconds_left:.0f} s left"
+    """`step 120/240  loss 2.8133  lr 2.9e-03  |g| 0.61  4120 tok/s  1m31s left`."""
+    left = "" if seconds_left is None else f"  {_whole(seconds_left)} left"
     return (
         f"step {report.step}/{steps_total}  loss {report.loss:.4f}  lr {report.lr:.2e}"
         f"  |g| {report.grad_norm:.2f}  {report.tokens_per_s:.0f} tok/s{left}"

@@ -64,6 +64,8 @@ def _told(request: Request[Any, Any, Any], error: Exception) -> TrackbedError:
         return error
     if isinstance(error, HTTPException):
         return _of_framework(request, error)
+    if isinstance(error, RecursionError):  # of the JSON reader
+        return BadInput("request_deep")
     log_id = new_id("log")
     log.error("%s: %s %s failed", log_id, request.method, request.url.path, exc_info=error)
     return Internal("internal", what=log_id)

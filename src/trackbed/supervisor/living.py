@@ -4,6 +4,7 @@ The main thread starts and watches the ranks (they die with the thread that star
 checkpoints, vitals and the relay have threads of their own. None of them can end a rank but through `stopping`.
 """
 
+import errno
 import os
 import time
 
@@ -88,7 +89,7 @@ class Living:
         ranks = Ranks(folder.control, add_pipe=capture.add)
         for part in (relay, capture, saver):
             part.start()
-        self._start(ranks, ground)
+        not_started = self._start(ranks, ground)
         vitals.start()
         self._watch(ranks)
         torn = self._killed or any(end.by_signal is not None and not end.ours for end in ranks.ends)
@@ -97,7 +98,7 @@ class Living:
         capture.close()
         relay.close()
         ranks.close()
-        judged = self._judge(ranks, capture, oom_kills() - oom_before)
+        judged = not_started or self._judge(ranks, capture, oom_kills() - oom_before)
         if left:
             judged.evidence["unkillable"] = left
         self._facts.change(
@@ -107,13 +108,23 @@ class Living:
         )  # fmt: skip
         return last_checkpoint(attempt, saver, judged, Ended.TORN if torn else Ended.CLEAN)
 
-    def _start(self, ranks: Ranks, ground: Ground) -> None:
+    def _start(self, ranks: Ranks, ground: Ground) -> Judged | None:
+        """Start all ranks of the node, or none: then return why."""
         plans = plan(self._given, ground)
         self._facts.change(started_us=now_us())
-        self._say(f"starting {len(plans)} rank(s): {' '.join(plans[0].argv) if plans else 'none on this node'}")
-        for item in plans:
-            ranks.start(item, ground.folder.work)
+        self._say(
+            f"starting {len(plans)} rank{'' if len(plans) == 1 else 's'}: {' '.join(plans[0].argv) if plans else 'none on this node'}"
+        )
+        failed: Judged | None = None
+        try:
+            for item in plans:
+                ranks.start(item, ground.folder.work)
+        except (OSError, ValueError) as fault:  # no room for a process, or a command that no process can be given
+            self._say(f"it could not be started: {fault}")
+            self._kill(ranks)
+            failed = _start_failed(fault)
         self._facts.change(phase="running", ranks=list(ranks.states.values()))
+        return failed
 
     def _watch(self, ranks: Ranks) -> None:
         """Return when every rank has ended."""
@@ -209,3 +220,10 @@ def _prepare_failed(fault: TrackbedError | OSError) -> Judged:
         code, params = fault.code, {name: show(os.fsencode(str(value))) for name, value in fault.params.items()}
     cause = Cause.ENVIRONMENT if code.startswith("environment_") else Cause.STORAGE
     return Judged(cause, {"code": code, "params": params, "message": what, "before": "start"})
+
+
+def _start_failed(fault: OSError | ValueError) -> Judged:
+    asked_wrong = isinstance(fault, ValueError) or fault.errno == errno.E2BIG  # else the node has no room for it
+    what = show(os.fsencode(fault.strerror or str(fault) if isinstance(fault, OSError) else str(fault)))
+    evidence = {"code": "start_failed", "params": {"what": what}, "message": what, "before": "start"}
+    return Judged(Cause.USER_ERROR if asked_wrong else Cause.NODE, evidence)

@@ -127,6 +127,7 @@ def resolve(tx: ReadTx, scope: Scope, ref: str, permission: Permission = Permiss
         BadInput: `run_ref_ambiguous` with what it could be.
         Denied: the run may be read, but the permission needs a higher role.
     """
+    ref = ref.replace("%2F", "/")  # as it stands in a path
     found = tx.rows(_candidates(scope, ref).where(scope_clause(run, scope)).limit(6))
     if not found:
         raise NotFound("run_unknown", ref=ref)

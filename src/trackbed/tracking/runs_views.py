@@ -7,7 +7,8 @@ import msgspec
 from sqlalchemy import Row
 
 from trackbed.db import ReadTx
-from trackbed.tracking import runs, runs_attempts
+from trackbed.tracking import facts, runs, runs_attempts
+from trackbed.tracking.facts_values import plain
 from trackbed.wire.attempts import ExitReport
 from trackbed.wire.runs import (
     AttemptView,
@@ -62,7 +63,7 @@ def stage_view(row: Row[Any]) -> StageView:
 def detail(tx: ReadTx, row: runs.RunRow) -> RunDetail:
     """Everything that this part of the room knows of a run; routes add artifacts, metric keys and models."""
     return RunDetail(
-        run=run_view(row),
+        run=run_view(row, params=plain(facts.params_of(tx, row.id))),
         spec=runs.spec_of(row),
         tree=tree_of(row),
         environment=environment_of(row),

@@ -142,7 +142,9 @@ class _Parser:
         return False
 
     def unexpected(self, wanted: str) -> BadInput:
-        return BadInput("filter_unexpected", position=self.here.position, found=self.here.text or "-", wanted=wanted)
+        if self.here.kind == "end":
+            return BadInput("filter_ends", position=self.here.position, wanted=wanted)
+        return BadInput("filter_unexpected", position=self.here.position, found=self.here.text, wanted=wanted)
 
     def either(self) -> Node:
         self._depth += 1

@@ -5,6 +5,8 @@ import math
 from collections.abc import Iterator
 from typing import Any, cast
 
+import msgspec
+
 from trackbed.wire.runs import Reason
 from trackbed.wire.spec import Spec, Stage
 from trackbed.workflow import recipes
@@ -13,11 +15,15 @@ from trackbed.workflow.finding import Finding
 from trackbed.workflow.read import Place
 from trackbed.workflow.values import FORMATS
 
+MAX_WORD_BYTES = 128 * 1024  # Linux: MAX_ARG_STRLEN
+
 
 def find(spec: Spec) -> Iterator[Finding]:
     """Yield what is wrong with the spec as a whole."""
     yield from _one_kind(spec)
     yield from _names(spec)
+    yield from texts(msgspec.to_builtins(spec), ())
+    yield from _sizes(spec)
     yield from _params_finite(spec.params, ("params",))
     yield from _program(spec.run, spec.recipe, spec.params, list(spec.data), (), (("params",),))
     yield from _inputs_collide(list(spec.data), ("data",))
@@ -62,6 +68,29 @@ def _names(spec: Spec) -> Iterator[Finding]:
             yield Finding("spec_bad_input_name", ("data", name), {"value": name})
         if not FORMATS["dataset-ref"](pin.ref):
             yield Finding("spec_bad_dataset_ref", ("data", name), {"value": pin.ref})
+
+
+def texts(value: Any, path: Place = ()) -> Iterator[Finding]:
+    """What neither a process nor a database can be given: NUL, and halves of characters."""
+    if isinstance(value, str):
+        if any(letter == "\0" or "\ud800" <= letter <= "\udfff" for letter in value):
+            yield Finding("spec_bad_text", path, {"value": value[:80].encode("unicode_escape").decode()})
+    elif isinstance(value, dict):
+        for name, inner in cast(dict[str, Any], value).items():
+            yield from texts(inner, (*path, name))
+    elif isinstance(value, list):
+        for index, inner in enumerate(cast(list[Any], value)):
+            yield from texts(inner, (*path, index))
+
+
+def _sizes(spec: Spec) -> Iterator[Finding]:
+    """What the kernel gives no process: a word of a command line or an environment variable above its limit."""
+    texts: list[tuple[Place, str]] = [(("env", name), f"{name}={value}") for name, value in spec.env.items()]
+    texts += [(("run",), spec.run), *((("stages", at, "run"), stage.run) for at, stage in enumerate(spec.stages))]
+    for path, text in texts:
+        size = len(text.encode("utf-8", "surrogatepass"))
+        if size >= MAX_WORD_BYTES:
+            yield Finding("spec_word_too_long", path, {"size": size, "limit": MAX_WORD_BYTES})
 
 
 def _params_finite(value: Any, path: Place) -> Iterator[Finding]:

@@ -17,6 +17,7 @@ Place = tuple[str | int, ...]
 
 MAX_TEXT_BYTES = 8 * 2**20
 _MAX_NODES = 200_000
+_MAX_DEPTH = 100
 _TAG = "tag:yaml.org,2002:"
 
 
@@ -62,6 +63,9 @@ def read_yaml(text: str) -> Document:
     except (YAMLError, ValueError) as error:  # control characters and the like
         document.faults.append(Fault("spec_not_yaml", "", None, {"what": str(error).splitlines()[0]}))
         return document
+    except RecursionError:
+        document.faults.append(Fault("spec_too_deep", "", None, {"limit": _MAX_DEPTH}))
+        return document
     if node is not None:
         document.value = _Builder(document, yaml).build(cast(Node, node), ())
     return document
@@ -89,6 +93,9 @@ class _Builder:
             return None
         if isinstance(node, ScalarNode):
             return self.scalar(node, path)
+        if len(path) > _MAX_DEPTH:
+            self.fault("spec_too_deep", path, node, limit=_MAX_DEPTH)
+            return None
         self.open.add(id(node))
         try:
             if isinstance(node, SequenceNode):

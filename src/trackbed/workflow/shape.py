@@ -5,7 +5,10 @@ Takes values that the schema has nothing against; what it still finds are combin
 
 from typing import Any
 
+import msgspec
+
 from trackbed.base import units
+from trackbed.wire.spec import Spec
 from trackbed.workflow.finding import Finding
 from trackbed.workflow.values import parse_every, parse_nth
 
@@ -96,3 +99,43 @@ def _stage(value: dict[str, Any], index: int, found: list[Finding]) -> dict[str,
     if "resources" in shaped:
         shaped["resources"] = _resources(shaped["resources"], ("stages", index, "resources"), found)
     return shaped
+
+
+def unshape(spec: Spec) -> dict[str, Any]:
+    """The way back, so far as the rules of the file hold for a spec that never was one. Names that resolve elsewhere stay out."""
+    values: dict[str, Any] = msgspec.to_builtins(spec)
+    for name in ("version", "from", "data"):
+        values.pop(name, None)
+    _as_file(values, {"orphan_limit_s": "orphan_limit"})
+    _as_file(values.get("resources", {}), _RESOURCES)
+    for stage in values.get("stages", []):
+        _as_file(stage.get("resources") or {}, _RESOURCES)
+        for name in [name for name in ("resources", "launcher") if stage.get(name) is None]:
+            stage.pop(name, None)
+    _as_file(values.get("on_preempt", {}), {"grace_s": "grace"})
+    if "checkpoint" in values:
+        values["checkpoint"] = _policy(values["checkpoint"])
+    return values
+
+
+def _policy(policy: dict[str, Any]) -> dict[str, Any]:
+    values = {"keep": policy["keep"]} if policy.get("keep") else {}
+    for name, unit in (("every_steps", " steps"), ("every_s", "s")):
+        if policy.get(name) is not None:
+            values["every"] = f"{policy[name]}{unit}"
+    if "upload_every" in policy:
+        values["upload"] = f"every {policy['upload_every']}th"
+    return values
+
+
+_RESOURCES = {
+    "card_memory_bytes": "card_memory", "ram_per_card_bytes": "ram_per_card", "shm_bytes": "shm", "time_limit_s": "time_limit",
+}  # fmt: skip
+
+
+def _as_file(values: dict[str, Any], names: dict[str, str]) -> None:
+    for name, file_name in names.items():
+        if name in values:
+            value = values.pop(name)
+            if value is not None:
+                values[file_name] = value

@@ -18,12 +18,12 @@ from trackbed.base.errors import BadInput, Fault, NotFound, TooLarge
 from trackbed.wire.runs import Reason
 from trackbed.wire.spec import Spec
 from trackbed.workflow import read as yaml_text
-from trackbed.workflow.check import find, notice
+from trackbed.workflow.check import find, notice, texts
 from trackbed.workflow.finding import Finding
 from trackbed.workflow.read import Document, Place, show
 from trackbed.workflow.schema import schema_findings
 from trackbed.workflow.sets import apply_sets
-from trackbed.workflow.shape import shape
+from trackbed.workflow.shape import shape, unshape
 
 
 @dataclass
@@ -77,7 +77,10 @@ def from_values(values: dict[str, Any], sets: Sequence[str] = ()) -> Loaded:
 
 def check(spec: Spec) -> list[Fault]:
     """Return the faults of a spec that came over the wire; paths instead of lines."""
-    return [Fault(found.code, show(found.path), None, found.params) for found in find(spec)]
+    found = schema_findings(unshape(spec))
+    broken = {one.path for one in found}
+    found += [one for one in find(spec) if one.path not in broken and not one.moot(broken)]
+    return [Fault(one.code, show(one.path), None, one.params) for one in found]
 
 
 def _text(source: Path | str) -> str:
@@ -107,6 +110,7 @@ def _loaded(document: Document, sets: Sequence[str]) -> Loaded:
     values = cast(dict[str, Any], _without(value, document.broken))
     faults = [*document.faults, *apply_sets(values, sets, document)]
     found = schema_findings(values)
+    found += [finding for finding in texts(values) if finding.path not in {one.path for one in found}]
     broken = {finding.path for finding in found} | document.broken
     shaped, combinations = shape(cast(dict[str, Any], _without(values, broken)))
     found += [finding for finding in combinations if not finding.moot(broken)]

@@ -117,7 +117,7 @@ class Board:
             viewport={"width": 1440, "height": 900}, **({"storage_state": self.state} | more),
         )  # fmt: skip
         page = context.new_page()
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(60_000)
         page.on("pageerror", lambda error: self.faults.append(f"{page.url}: {error}"))
         page.on(
             "console", lambda said: self.faults.append(f"{page.url}: {said.text}") if said.type == "error" else None

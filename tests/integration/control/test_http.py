@@ -193,3 +193,14 @@ def test_an_outside_run_is_made_once_per_key(board: Board) -> None:
     first = board.call("POST", "/outside-runs", body, status=201)
     assert board.call("POST", "/outside-runs", body, status=201)["id"] == first["id"]
     assert first["outside"] and first["state"] == "running"
+
+
+def test_numbers_and_depths_beyond_reason_are_refused_not_stumbled_over(board: Board) -> None:
+    run = board.submit()["run_id"]
+    for path, name in (("events", "after"), ("logs", "rank"), ("logs", "attempt")):
+        query: dict[str, Any] = {name: 10**20}
+        assert board.call("GET", f"/runs/{run}/{path}", status=400, **query)["code"] == "number_too_great"
+    answer = board.client.post(
+        "/api/v1/runs", content=b"[" * 100_000, headers={"Authorization": f"Bearer {board.me}", "Host": "127.0.0.1"}
+    )
+    assert (answer.status_code, answer.json()["code"]) == (400, "request_deep")

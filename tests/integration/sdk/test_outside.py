@@ -89,6 +89,21 @@ def test_a_run_outside_is_on_the_record_with_everything_it_said(server: Server, 
         params={"filter": "metrics.loss < 1 and params.lr = 0.0003 and tags has '基线'", "columns": "loss,params.lr"},
     )
     assert [(one["metrics"], one["params"]) for one in shown["runs"]] == [({"loss": 0.02}, {"lr": 0.0003})]
+    params = server.json("GET", f"/api/v1/runs/{run['id']}")["run"]["params"]
+    assert params["lr"] == 0.0003 and params["bad"] == "NaN"
+
+
+def test_nothing_that_is_said_wrongly_ends_a_program(server: Server, tmp_path: Path) -> None:
+    wrong = [
+        "run.save(None)", "run.save('nope')", "run.save('..')", "run.save('a\\0b')", "run.checkpoint(None, step=None)",
+        "run.checkpoint('nope', step='x')", "run.log(None)", "run.log({'a': object()}, step='x')", "run.log_text(None, None)",
+        "run.log_image('i', object())", "run.log_histogram('h', 'abc')", "run.log_table('t', 5)", "run.define_metric(None)",
+        "run.summary[None] = object()", "run.should_stop(step=None)", "run.log({'loss': 2**80}, step=2**80)",
+    ]  # fmt: skip
+    done = train(tmp_path, server, steps=1, end="; ".join(wrong))
+    assert done.returncode == 0, done.err
+    assert "Traceback" not in done.err
+    assert ended(server)["run"]["cause"] == "done"
 
 
 def test_a_program_that_raises_is_failed_and_one_that_leaves_by_status_too(server: Server, tmp_path: Path) -> None:
@@ -204,7 +219,7 @@ def test_a_wrong_filter_says_where_over_http(server: Server) -> None:
     answer = server.ask("GET", "/api/v1/runs", params={"filter": "metrics.loss <"})
     assert (answer.status_code, answer.json()["code"], answer.json()["params"]["position"]) == (
         400,
-        "filter_unexpected",
+        "filter_ends",
         15,
     )
 

@@ -162,7 +162,8 @@ def test_a_member_of_one_space_cannot_see_what_is_in_another(server: Server) -> 
     outsider, insider = server.person("otto"), server.person("ines", default="", walled="member")
     run = server.json("POST", "/api/v1/outside-runs", token=outsider, json={"name": "mine"})["id"]
     assert server.json("GET", f"/api/v1/runs/{run}", token=outsider)["run"]["name"] == "mine"
-    for ref in (run, run[:12], "demo%231", "demo/mine"):
+    for ref in (run, run[:12], "demo%231", "demo%2Fmine", "default%2Fdemo%231"):
+        assert server.json("GET", f"/api/v1/runs/{ref}", token=outsider)["run"]["id"] == run
         assert server.ask("GET", f"/api/v1/runs/{ref}", token=insider).status_code == 404
     assert code_of(server.ask("POST", f"/api/v1/runs/{run}/stop", token=insider, json={}))[0] == 404
     assert server.json("GET", "/api/v1/runs", token=insider)["runs"] == []

@@ -115,3 +115,9 @@ def test_an_attempt_without_folder_and_processes_is_seen_to_be_gone(bed: Any, se
     bed.until(lambda: bed.engine.confirm_gone(attempt))
     shutil.rmtree(bed.folder(attempt))
     assert bed.engine.observe([attempt])[0].evidence == {"folder": "missing", "alive": False}
+
+
+def test_a_command_that_no_process_can_be_given_is_the_users_fault_and_not_tried_again(bed: Any, server: Any) -> None:
+    report = bed.run("true # " + "x" * 200_000)
+    assert report.cause == "user_error" and report.evidence["code"] == "start_failed" and not report.salvaged
+    assert "Argument list too long" in report.evidence["message"]

@@ -52,13 +52,24 @@ def detail(state: str) -> RunDetail:
 
 def test_wait_returns_at_the_end_and_not_before() -> None:
     states = iter(["queued", "running", "running", "finished"])
-    with client({"GET /api/v1/runs/demo#1": lambda _: detail(next(states))}) as found:
+    with client({f"GET /api/v1/runs/{ref}": lambda _: detail(next(states)) for ref in ("demo#1", "run_1")}) as found:
         assert found.wait("demo#1").run.state == "finished"
 
 
+def test_wait_stays_with_the_run_that_the_reference_named_at_first() -> None:
+    states = iter(["running", "finished"])
+    looks = iter([detail("running")])
+    routes: dict[str, Route] = {
+        "GET /api/v1/runs/-": lambda _: next(looks),
+        "GET /api/v1/runs/run_1": lambda _: detail(next(states)),
+    }
+    with client(routes) as found:
+        assert found.wait("-").run.id == "run_1"
+
+
 def test_wait_gives_up_with_the_state_it_saw() -> None:
-    with client({"GET /api/v1/runs/r": lambda _: detail("queued")}) as found, pytest.raises(Unavailable) as caught:
-        found.wait("r", timeout_s=5)
+    with client({"GET /api/v1/runs/run_1": lambda _: detail("queued")}) as found, pytest.raises(Unavailable) as caught:
+        found.wait("run_1", timeout_s=5)
     assert caught.value.params["state"] == "queued"
 
 
@@ -91,13 +102,14 @@ def test_following_logs_ends_only_after_a_look_behind_the_end() -> None:
             LogPage(lines=[msgspec.structs.replace(line, id="2", text="last")], next="2"),
         ]
     )
-    states = iter(["running", "finished"])
+    states = iter(["running", "running", "finished"])
     routes: dict[str, Route] = {
-        "GET /api/v1/runs/r/logs": lambda _: next(pages),
-        "GET /api/v1/runs/r": lambda _: detail(next(states)),
+        "GET /api/v1/runs/run_1/logs": lambda _: next(pages),
+        "GET /api/v1/runs/-": lambda _: detail(next(states)),
+        "GET /api/v1/runs/run_1": lambda _: detail(next(states)),
     }
     with client(routes) as found:
-        assert [one.text for one in found.logs("r", follow=True)] == ["a", "last"]
+        assert [one.text for one in found.logs("-", follow=True)] == ["a", "last"]
 
 
 def test_a_model_is_found_by_number_latest_and_alias() -> None:

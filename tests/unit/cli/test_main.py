@@ -2,15 +2,17 @@
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import typer
 
 from trackbed.base.errors import BadInput, Conflict, Denied, NotFound, TrackbedError, Unavailable
 from trackbed.base.messages import catalogue
-from trackbed.cli import context, main
+from trackbed.cli import context, main, output
 
 CLI = Path(main.__file__).parent
 
@@ -68,7 +70,31 @@ def test_the_exit_status_is_that_of_the_errors_class(
 
 def test_a_wrong_option_says_where_the_help_is(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["runs", "--nope"]) == 2
-    assert "See `trackbed runs --help`" in capsys.readouterr().err
+    assert capsys.readouterr().err == "There is no option --nope. See `trackbed runs --help`.\n"
+    assert main.main(["stop"]) == 2
+    assert capsys.readouterr().err == "RUN is missing. See `trackbed stop --help`.\n"
+    assert main.main(["runs", "--limit", "x", "--lang", "zh"]) == 2
+    assert capsys.readouterr().err.startswith("--limit \u4e0d\u80fd\u53d6\u8fd9\u4e2a\u503c")
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("name", sorted(main.COMMANDS))
+def test_the_help_of_each_command_fits_the_terminal_and_is_in_one_language(
+    name: str, lang: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main.main([name, "--help", "--lang", lang]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("Usage: trackbed " if lang == "en" else "\u7528\u6cd5\uff1atrackbed ")
+    assert max(map(output.wide, text.splitlines())) <= 80
+    assert "<str>" not in text and (lang == "en" or "Options" not in text)
+
+
+def test_a_group_alone_shows_its_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["data"]) == 2
+    assert "  add   make the next version" in capsys.readouterr().out
+    assert main.main(["data", "add", "--help"]) == 0
+    assert capsys.readouterr().out.startswith("Usage: trackbed data add NAME PATH [OPTIONS]\n")
 
 
 def test_a_fault_of_ours_is_no_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -148,7 +174,7 @@ def test_every_text_that_a_command_says_is_in_the_catalogue(lang: str) -> None:
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "say" and node.args:
                 first = node.args[0]
                 said |= {
-                    one.value
+                    str(one.value)
                     for one in ast.walk(first)
                     if isinstance(one, ast.Constant)
                     and str(one.value).count(".")
@@ -168,3 +194,36 @@ def test_every_word_over_a_column_is_in_the_catalogue() -> None:
             ):
                 for one in ast.literal_eval(node.generators[0].iter):
                     assert f"cli.word.{one}" in catalogue("en"), (path.name, one)
+
+
+_NAMED = re.compile(r"\btrackbed ((?:--?[a-z]+ )*)([a-z]+)((?: [A-Za-z_@.{}…-]+)*)")
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_every_command_that_a_sentence_sends_people_to_is_there(lang: str) -> None:
+    lost: list[str] = []
+    for code, text in catalogue(lang).items():
+        for _, name, rest in _NAMED.findall(text):
+            real = main.ALIASES.get(name, name)
+            if real not in main.COMMANDS:
+                lost.append(f"{code}: {name}")
+                continue
+            command = typer.main.get_command(main.command_app(real))
+            inner = getattr(command, "commands", {})
+            words = rest.split()
+            if inner and words and words[0] in inner:
+                command = inner[words[0]]
+            elif inner and words and words[0].isalpha() and words[0].islower():
+                lost.append(f"{code}: {name} {words[0]}")
+            known = {option for param in command.params for option in param.opts} | {
+                "--help",
+                "--lang",
+                "--json",
+                "--server",
+            }
+            lost += [
+                f"{code}: {name} {word}"
+                for word in words
+                if word.startswith("-") and len(word) > 1 and word.rstrip(".") not in known
+            ]
+    assert lost == []

@@ -14,9 +14,14 @@ def english() -> None:
 
 
 def test_columns_line_up_under_chinese_names(capsys: pytest.CaptureFixture[str]) -> None:
-    output.table(["名称", "n"], [["损失", 1], ["loss-of-all", 22]])
+    output.table(["名称", "n", "状态"], [["损失", 1, "好"], ["loss-of-all", 22, "ok"]])
     lines = capsys.readouterr().out.splitlines()
     assert len({output.wide(line[: -len(line.split()[-1])]) for line in lines}) == 1
+
+
+def test_numbers_stand_to_the_right_and_empty_columns_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    output.table(["name", "cause", "size"], [["a", "", "9 B"], ["b", None, "10.5 MiB"]])
+    assert capsys.readouterr().out.splitlines() == ["name      size", "a          9 B", "b     10.5 MiB"]
 
 
 def test_colours_take_no_room() -> None:
@@ -60,6 +65,14 @@ def test_progress_shows_step_loss_rate_and_time_left() -> None:
     line = progress_line(view, keys, 10)
     assert line == "demo#1  ▰▰▰▰▰▰▱▱▱▱▱▱  step 120/240  loss 2.8133  4,120 tokens/s  31s left"
     assert output.wide(line) < 80
+
+
+def test_at_the_last_step_the_line_still_fits_80_columns() -> None:
+    view = RunView(id="run_1", ref="demo#1", number=1, project="demo", space="default", state="running",
+                   progress=Progress(step=240, steps_total=240))  # fmt: skip
+    keys = {"loss": KeyInfo(key="loss", last=2.8133), "tokens_per_s": KeyInfo(key="tokens_per_s", last=4120.4)}
+    line = progress_line(view, keys, 10)
+    assert line.endswith("finishing") and output.wide(line) < 80
 
 
 def test_before_the_first_step_the_reason_is_shown() -> None:

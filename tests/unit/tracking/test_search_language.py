@@ -53,10 +53,10 @@ def test_not_in_and_not_like_turn_the_test_around() -> None:
 @pytest.mark.parametrize(
     ("text", "code", "position"),
     [
-        ("metrics.loss <", "filter_unexpected", 15),
+        ("metrics.loss <", "filter_ends", 15),
         ("metrics.loss 2", "filter_unexpected", 14),
         ("name like x", "filter_unexpected", 11),
-        ("(a = 1", "filter_unexpected", 7),
+        ("(a = 1", "filter_ends", 7),
         ("a = 1)", "filter_unexpected", 6),
         ("a = 1 b = 2", "filter_unexpected", 7),
         ("and", "filter_unexpected", 1),

@@ -2,8 +2,10 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import jsonschema
+import msgspec
 import pytest
 from ruamel.yaml import YAML
 
@@ -193,3 +195,52 @@ def test_a_missing_way_out_would_be_seen() -> None:
 
 def test_yaml_1_2_reads_numbers_as_the_design_says() -> None:
     assert YAML(typ="safe", pure=True).load("3e-4") == 3e-4
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "field"),
+    [
+        ({"resources": {"cards_per_node": -1}}, "spec_too_small", "resources.cards_per_node"),
+        ({"resources": {"time_limit_s": -5}}, "spec_bad_duration", "resources.time_limit"),
+        ({"tags": ["a\n"]}, "spec_bad_tag", "tags[0]"),
+        ({"retries": {"killed": -5}}, "spec_too_small", "retries.killed"),
+        ({"retries": {"bored": 1}}, "spec_not_one_of", "retries.bored"),
+        ({"on_preempt": {"signal": "KILL", "grace_s": 1}}, "spec_not_one_of", "on_preempt.signal"),
+        ({"on_preempt": {"grace_s": -1}}, "spec_bad_duration", "on_preempt.grace"),
+        ({"seed": -1}, "spec_too_small", "seed"),
+        ({"seed": 2**70}, "spec_too_great", "seed"),
+        ({"orphan_limit_s": -1}, "spec_bad_duration", "orphan_limit"),
+        ({"checkpoint": {"every_steps": -1}}, "spec_bad_every", "checkpoint.every"),
+        ({"checkpoint": {"upload_every": 0}}, "spec_bad_nth", "checkpoint.upload"),
+        ({"checkpoint": {"keep": {"last": 9}}}, "not_yet", "checkpoint.keep"),
+        ({"register": {"model": "../m"}}, "spec_bad_name", "register.model"),
+        ({"register": {"model": "m", "path": "../../x"}}, "spec_bad_inner_path", "register.path"),
+        ({"params": {"": 1}}, "spec_bad_param_name", "params."),
+        ({"description": "a\0b"}, "spec_bad_text", "description"),
+        (
+            {"run": "", "stages": [{"name": "a", "run": "true", "produces": {"x": "../../etc"}}]},
+            "spec_bad_inner_path",
+            "stages[0].produces.x",
+        ),
+        ({"run": "", "stages": [{"name": "../a", "run": "true"}]}, "spec_bad_name", "stages[0].name"),
+        (
+            {"run": "", "stages": [{"name": "a", "run": "true", "resources": {"cards_per_node": -1}}]},
+            "spec_too_small",
+            "stages[0].resources.cards_per_node",
+        ),
+    ],
+)
+def test_a_spec_that_never_was_a_file_meets_the_rules_of_the_file(given: dict[str, Any], code: str, field: str) -> None:
+    faults = spec.check(msgspec.convert({"run": "true", **given}, Spec))
+    assert [(fault.code, fault.field) for fault in faults] == [(code, field)]
+
+
+def test_a_spec_with_everything_in_order_passes_over_the_wire_too() -> None:
+    given = {
+        "run": "true {{params.lr}}", "params": {"lr": 1e-3}, "data": {"corpus": {"ref": "team/stdlib@b3:" + "1" * 64}},
+        "from": {"kind": "checkpoint", "ref": "run_abc@b3:" + "2" * 64, "step": 5}, "tags": ["a"], "env": {"A": ""},
+        "resources": {"cards_per_node": 2, "card_memory_bytes": 2**34, "time_limit_s": 0.5, "not": ["h"]},
+        "checkpoint": {"every_s": 1800.0, "upload_every": 4}, "on_preempt": {"signal": "INT", "grace_s": 0.25},
+        "orphan_limit_s": 60.0, "retries": {"killed": 0}, "register": {"model": "m", "when": "metrics.loss < 3"},
+    }  # fmt: skip
+    assert spec.check(msgspec.convert(given, Spec)) == []

@@ -23,6 +23,13 @@ class Wrong(NamedTuple):
 WRONG = {
     "no_yaml": Wrong("project: [demo\nrun: x\n", "spec_not_yaml", "", 2, "Check indentation"),
     "tab_indent": Wrong("resources:\n\tcards: 2\n", "spec_not_yaml", "", 2, "Check indentation"),
+    "too_deep": Wrong(RUN + "params: " + "{a: " * 150 + "1" + "}" * 150 + "\n", "spec_too_deep", "params" + ".a" * 100, 2, "flatter"),
+    "endlessly_deep": Wrong("params: " + "{a: " * 5000 + "1" + "}" * 5000 + "\n", "spec_too_deep", "", None, "flatter"),
+    "nul_in_the_command": Wrong('run: "echo a\\0b"\n', "spec_bad_text", "run", 1, "Take it out"),
+    "nul_in_a_variable": Wrong(RUN + 'env: {A: "a\\0b"}\n', "spec_bad_text", "env.A", 2, "Take it out"),
+    "half_a_character": Wrong(RUN + 'params: {x: ["\\ud800"]}\n', "spec_bad_text", "params.x[0]", 2, "Take it out"),
+    "command_beyond_the_kernel": Wrong(f"run: 'true # {'x' * 131072}'\n", "spec_word_too_long", "run", 1, "file of the code"),
+    "variable_beyond_the_kernel": Wrong(RUN + f"env: {{A: {'x' * 131070}}}\n", "spec_word_too_long", "env.A", 2, "file"),
     "a_list": Wrong("- run: x\n", "spec_not_mapping", "", 1, "project: demo"),
     "empty": Wrong("", "spec_kind_none", "", None, "exactly one of run, recipe, stages"),
     "unknown_field": Wrong(RUN + "zebra: 1\n", "spec_unknown_field", "zebra", 2, "Known here: space"),

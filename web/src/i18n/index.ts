@@ -79,7 +79,9 @@ export function known(code: string): boolean {
 }
 
 export function fill(text: string, params: Record<string, unknown>): string {
-  return text.replace(/\{([a-z_0-9]+)\}/g, (hole, name: string) => (name in params ? String(params[name]) : hole))
+  return text
+    .replace(/\{([a-z_0-9]+)\}/g, (hole, name: string) => (name in params ? String(params[name]) : hole))
+    .replace(/\b(\d+) (\w+)\(s\)/g, (_, count: string, word: string) => `${count} ${word}${count === '1' ? '' : 's'}`)
 }
 
 function unknown(code: string, params: Record<string, unknown>): string {

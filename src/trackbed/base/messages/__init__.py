@@ -11,6 +11,7 @@ from typing import Any
 
 LANGUAGES = ("en", "zh")
 _HOLE = re.compile(r"\{([a-z_0-9]+)\}")
+_COUNTED = re.compile(r"\b(\d+) (\w+)\(s\)")
 
 
 @cache
@@ -29,9 +30,11 @@ def catalogue(lang: str) -> dict[str, str]:
 def render(code: str, params: dict[str, Any], lang: str = "en") -> str:
     """Return the sentence of a code with its values filled in.
 
+    `3 card(s)` is told as `3 cards`, `1 card(s)` as `1 card`.
     An unknown code (from a newer server, say) is shown with its values rather than hidden.
     """
     text = catalogue(lang if lang in LANGUAGES else "en").get(code)
     if text is None:
         return code + (f" {json.dumps(params, ensure_ascii=False, default=str)}" if params else "")
-    return _HOLE.sub(lambda hole: str(params.get(hole.group(1), hole.group(0))), text)
+    filled = _HOLE.sub(lambda hole: str(params.get(hole.group(1), hole.group(0))), text)
+    return _COUNTED.sub(lambda found: f"{found[1]} {found[2]}{'' if found[1] == '1' else 's'}", filled)

@@ -45,7 +45,7 @@ async def submit(app: App, scope: Scope, request: SubmitRequest) -> SubmitReply:
         NotFound, Denied: the space or the right to write in it is missing.
         BadInput: `spec_wrong` with every fault.
     """
-    outer = await asyncio.to_thread(_outer_faults, app, request)
+    outer = await asyncio.to_thread(_outer_faults, app, request)  # nothing long in a transaction
     if request.dry_run:
         found = await app.db.aread(lambda tx: resolve(tx, scope, request, outer))
         if found.faults:
@@ -80,8 +80,8 @@ def _submit(app: App, tx: Tx, scope: Scope, request: SubmitRequest, outer: list[
 
 
 def _outer_faults(app: App, request: SubmitRequest) -> list[Fault]:
-    """What only the store and the engine know; looked at outside of the transaction."""
-    faults: list[Fault] = []
+    """What the spec alone, the store and the engine say; looked at outside of the transaction."""
+    faults = check(request.spec)
     tree = request.tree
     if tree is not None and tree.digest and not app.store.has_tree(Digest(tree.digest)):
         faults.append(tree_missing(tree.digest))
@@ -122,7 +122,7 @@ def resolve(tx: ReadTx, scope: Scope, request: SubmitRequest, outer: list[Fault]
     """Turn every name of the spec into a digest; collect what cannot be."""
     space = space_named(tx, scope, request.spec.space, permission=Permission.WRITE)
     spec = msgspec.structs.replace(request.spec, space=space.name)
-    found = Resolved(spec, [*check(spec), *outer], notice(spec))
+    found = Resolved(spec, [*outer], notice(spec))
     found.spec = msgspec.structs.replace(
         spec, data={name: _data(tx, scope, spec, name, pin, found) for name, pin in spec.data.items()},
         from_=_from(tx, scope, spec, found),

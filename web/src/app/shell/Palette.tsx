@@ -76,6 +76,7 @@ export function Palette() {
       query={query}
       onQueryChange={setQuery}
       shortcut={['mod + K']}
+      tagsToIgnore={[]} // from the filter box too
       nothingFound={t('palette_nothing')}
       highlightQuery={false}
       scrollable
