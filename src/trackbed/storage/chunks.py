@@ -240,9 +240,10 @@ class ChunkStore:
         """A frame as it stands in its pack, header included, unopened."""
         return self.frames.sealed(frame)
 
-    def copy_frames(self, rows: PackRows, keep: set[bytes]) -> list[PackRows]:
-        """Write frames of a pack byte for byte into new packs, with the file rows that belong; durable, and indexed."""
-        return copy_frames(self, rows, keep)
+    def copy_frames(self, packs: list[tuple[PackRows, set[bytes]]]) -> list[PackRows]:
+        """Write these frames of packs of one kind and owner byte for byte into new packs, with the file rows that belong;
+        durable, and indexed."""
+        return copy_frames(self, packs)
 
     def pack_writer(self, *, owner: bytes = b"", kind: int = SHARED) -> PackWriter:
         """A writer of packs, to copy frames with."""
@@ -432,26 +433,30 @@ class _Memory(io.BytesIO):
     """Bytes as a source."""
 
 
-def copy_frames(store: ChunkStore, rows: PackRows, keep: set[bytes]) -> list[PackRows]:
+def copy_frames(store: ChunkStore, packs: list[tuple[PackRows, set[bytes]]]) -> list[PackRows]:
     """See `ChunkStore.copy_frames`."""
-    packs = store.pack_writer(owner=rows.owner, kind=rows.kind)
-    by_root: dict[bytes, list[FileRow]] = {}
-    for row in rows.files:
-        by_root.setdefault(row.root, []).append(row)
+    writer = store.pack_writer(owner=packs[0][0].owner, kind=packs[0][0].kind)
+    copied: set[bytes] = set()
     try:
-        for frame in rows.frames:
-            if frame.frame_id in keep:
+        for rows, keep in packs:
+            by_root: dict[bytes, list[FileRow]] = {}
+            for row in rows.files:
+                by_root.setdefault(row.root, []).append(row)
+            for frame in rows.frames:
+                if frame.frame_id not in keep or frame.frame_id in copied:
+                    continue
+                copied.add(frame.frame_id)
                 place = FrameAt(
                     frame.frame_id, rows.pack_id, frame.offset, frame.length, frame.codec, frame.depth, frame.raw_length,
                     frame.bases,
                 )  # fmt: skip
                 files = tuple(row for chunk_id, _ in frame.chunks for row in by_root.get(chunk_id, []))
-                packs.copy(Sealed(store.raw_frame(place), frame, files))
-        packs.finish()
+                writer.copy(Sealed(store.raw_frame(place), frame, files))
+        writer.finish()
     except BaseException:
-        packs.abort()
+        writer.abort()
         raise
-    return packs.rows
+    return writer.rows
 
 
 def _tensor_header(fd: int, size: int) -> bytes:

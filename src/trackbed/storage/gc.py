@@ -3,6 +3,7 @@
     trees   not alive and older than the grace → tombstone; after another grace, still not alive → the record goes
     packs   no frame reached and older than the grace → tombstone; after another grace, still not reached → the pack goes
     packs   less than half reached → the reached frames are copied byte for byte into a new pack, the old one gets a tombstone
+    packs   four or more small ones of one kind → the same, into one
 
 Nothing is removed because something is absent: an unreadable record, pack or pointer stops the run before the first tombstone.
 Uploads go on beside it: what they wrote is younger than the grace, and what they rely on they ask `tombs` about.
@@ -19,7 +20,6 @@ import msgspec
 from trackbed.base import faults
 from trackbed.base.errors import Conflict, Damaged
 from trackbed.base.ids import Digest, FileDigest
-from trackbed.formats.footer import PackRows
 from trackbed.storage.backends.port import Backend, ObjectInfo
 from trackbed.storage.index import PACKS
 from trackbed.storage.marks import TREES, Broken, Kept, Marks, TreeAt, mark, tree_records
@@ -29,6 +29,7 @@ GRACE_S = 24 * 3600.0
 _LOCK = "locks/gc"
 _LOCK_S = 6 * 3600.0
 _COMPACT_BELOW = 0.5  # of a pack's bytes reached
+_SMALL_BYTES, _SMALL_MANY = 8 * 1024 * 1024, 4  # so many packs below this size become one
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,7 @@ class _Run:
     def _packs(self, packs: dict[bytes, ObjectInfo], marks: Marks, tombs: dict[bytes, int], compact: bool) -> None:
         report, reached = self._report, marks.by_pack()
         swept: list[bytes] = []
+        small: list[tuple[ObjectInfo, set[bytes]]] = []
         for pack_id, info in packs.items():
             live = reached.get(pack_id, set())
             live_bytes = sum(one.length for one in self._store.index.frames(pack_id) if one.frame_id in live)
@@ -159,7 +161,10 @@ class _Run:
             elif compact and live_bytes < _COMPACT_BELOW * info.size:
                 report.packs_compacted += 1
                 report.bytes_marked += info.size - live_bytes
-                self._do(lambda one: self._compact(one[0], one[1]), (info, live))
+                self._do(lambda one: self._compact([one]), (info, live))
+            elif compact and info.size < _SMALL_BYTES:
+                small.append((info, live))
+        self._merge(small)
         if not self._dry:
             self._store.index.drop(swept)
             for pack_id in tombs.keys() - packs.keys():
@@ -175,11 +180,25 @@ class _Run:
         faults.point("gc.pack_swept")
         self._store.tombs.lift(pack_id)
 
-    def _compact(self, info: ObjectInfo, live: set[bytes]) -> None:
-        rows: PackRows = self._store.read_rows(self._store.backend, info)
-        self._store.copy_frames(rows, live)
+    def _merge(self, small: list[tuple[ObjectInfo, set[bytes]]]) -> None:
+        """Many commits leave many small packs; readers and lists pay for each."""
+        groups: dict[tuple[int, bytes], list[tuple[ObjectInfo, set[bytes]]]] = {}
+        for one in small if len(small) >= _SMALL_MANY else ():
+            kind = self._store.index.kind_of(bytes.fromhex(one[0].name.rpartition("/")[2]))
+            if kind is not None:
+                groups.setdefault(kind, []).append(one)
+        for group in groups.values():
+            if len(group) >= _SMALL_MANY:
+                self._report.packs_compacted += len(group)
+                self._do(self._compact, group)
+
+    def _compact(self, packs: list[tuple[ObjectInfo, set[bytes]]]) -> None:
+        """Copy what is reached of packs of one kind and owner, then mark them."""
+        rows = [(self._store.read_rows(self._store.backend, info), live) for info, live in packs]
+        self._store.copy_frames(rows)
         faults.point("gc.pack_copied")
-        self._bury(rows.pack_id)
+        for one, _ in rows:
+            self._bury(one.pack_id)
 
     def _do(self, act: Callable[[object], object] | Callable[..., object], what: object) -> None:
         if not self._dry:

@@ -88,6 +88,11 @@ class ChunkIndex:
         """Size of each pack that is known here, by id."""
         return dict(self._rows("SELECT id, size FROM pack"))
 
+    def kind_of(self, pack_id: bytes) -> tuple[int, bytes] | None:
+        """Class and owner of a pack."""
+        rows = self._rows("SELECT kind, owner FROM pack WHERE id = ?", [pack_id])
+        return (rows[0][0], rows[0][1]) if rows else None
+
     def add(self, rows: PackRows) -> None:
         """Take in what a pack says; one that is known is left alone."""
         self.add_many([rows])
@@ -129,21 +134,27 @@ class ChunkIndex:
         return self.chunks([chunk_id], owner=owner).get(chunk_id)
 
     def chunks(self, ids: Sequence[bytes], *, owner: bytes = b"", any_owner: bool = False) -> dict[bytes, ChunkAt]:
-        """Where chunks lie, of those that are known; the copy that needs the fewest other frames."""
+        """Where chunks lie, of those that are known: in no fading pack, by the fewest other frames, the newest copy.
+
+        `frame` chooses alike, so that what a collection copied is what everybody uses from then on.
+        """
         wanted = {chunk_id[:_KEY]: chunk_id for chunk_id in ids}
         found: dict[bytes, ChunkAt] = {}
         mine = "" if any_owner else f" AND (p.kind = {SHARED} OR p.owner = ?)"
         for keys in _batches(list(wanted)):
             query = (
                 f"SELECT {_AT}, c.id, c.start, c.length, p.fading FROM chunk c JOIN frame f ON f.no = c.frame"
-                f" JOIN pack p ON p.no = f.pack WHERE c.id IN ({','.join('?' * len(keys))}){mine} ORDER BY p.fading DESC, f.depth DESC"
+                f" JOIN pack p ON p.no = f.pack WHERE c.id IN ({','.join('?' * len(keys))}){mine} ORDER BY p.fading DESC, f.depth DESC, p.no"
             )
             for *frame, key, start, length, fading in self._rows(query, keys if any_owner else [*keys, owner]):
                 found[wanted[key]] = ChunkAt(_frame(frame), start, length, bool(fading))
         return found
 
     def frame(self, frame_id: bytes) -> FrameAt | None:
-        rows = self._rows(f"SELECT {_AT} FROM frame f JOIN pack p ON p.no = f.pack WHERE f.id = ? LIMIT 1", [frame_id])
+        rows = self._rows(
+            f"SELECT {_AT} FROM frame f JOIN pack p ON p.no = f.pack WHERE f.id = ? ORDER BY p.fading, p.no DESC LIMIT 1",
+            [frame_id],
+        )
         return _frame(rows[0]) if rows else None
 
     def frames(self, pack_id: bytes) -> list[FrameAt]:

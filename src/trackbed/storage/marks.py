@@ -56,8 +56,8 @@ class Kept(Protocol):
         """Decrypt, decompress and compare every chunk's id. Raises Damaged."""
         ...
 
-    def copy_frames(self, rows: PackRows, keep: set[bytes]) -> list[PackRows]:
-        """Write frames of a pack byte for byte into new ones, durably."""
+    def copy_frames(self, packs: list[tuple[PackRows, set[bytes]]]) -> list[PackRows]:
+        """Write these frames of packs of one kind and owner byte for byte into new ones, durably."""
         ...
 
 

@@ -69,7 +69,7 @@ def _save_frames(store: Kept, info: ObjectInfo, report: RepairReport) -> None:
             continue
         sound.add(row.frame_id)
     if sound:
-        store.copy_frames(rows, sound)
+        store.copy_frames([(rows, sound)])
         report.frames_saved += len(sound)
     faults.point("repair.saved")
 

@@ -102,6 +102,40 @@ def test_the_base_of_a_difference_stays_although_its_own_version_is_gone(
     same(opened(root, "fresh"), second, versions[1], tmp_path / "out")
 
 
+def test_many_small_packs_become_one_and_everything_is_read_as_before(root: Path, tmp_path: Path):
+    store = opened(root)
+    kept: list[Digest] = []
+    for number in range(9):
+        folder = tmp_path / f"in{number}"
+        folder.mkdir()
+        (folder / "a").write_bytes(random.Random(number).randbytes(20_000))
+        kept.append(store.put_tree(folder).digest)
+    assert len(store.index.packs()) >= 9
+    settle(store, *kept)
+    assert len(list(store.backend.list("packs/"))) == 1
+    fresh = opened(root, "fresh")
+    for number, digest in enumerate(kept):
+        same(fresh, digest, tmp_path / f"in{number}", tmp_path / f"out{number}")
+    assert verify(fresh).clean
+
+
+def test_a_difference_and_its_base_move_together_when_small_packs_become_one(
+    root: Path, versions: list[Path], tmp_path: Path
+):
+    store = opened(root)
+    kept = [store.put_tree(folder).digest for folder in versions]
+    for number in range(4):
+        (tmp_path / f"x{number}").mkdir()
+        (tmp_path / f"x{number}" / "a").write_bytes(random.Random(number).randbytes(9_000))
+        kept.append(store.put_tree(tmp_path / f"x{number}").digest)
+    before = sum(info.size for info in store.backend.list("packs/"))
+    settle(store, *kept)
+    assert len(list(store.backend.list("packs/"))) == 1
+    assert sum(info.size for info in store.backend.list("packs/")) <= before
+    same(opened(root, "fresh"), kept[2], versions[2], tmp_path / "out")
+    assert verify(opened(root, "last")).clean
+
+
 def test_a_dry_run_tells_and_touches_nothing(root: Path, versions: list[Path]):
     store = opened(root)
     store.put_tree(versions[0])
