@@ -4,7 +4,8 @@
 
 Both run as processes (start-up counted). Ours compresses, encrypts and syncs every pack; DVC copies into its cache (`add`)
 and then into a remote folder (`push`), which is its kindest case. Every restore is compared with the input by digest. With
-a scale below 1 the inputs shrink; ratios of bytes then sink a little, because fixed costs do not.
+a scale below 1 the inputs shrink; ratios of bytes then sink a little, because fixed costs do not. Wall
+times say something on a quiet machine only: each row tells its load, and `quiet` is false above 2.
 """
 
 import argparse
@@ -273,7 +274,7 @@ class Bench:
         one = {
             "what": what, "ours": round(ours, 4), "peer": None if peer is None else round(peer, 4),
             "ratio": None if ratio is None else round(ratio, 3), "target": target, "holds": holds, "unit": unit,
-            "n": rest.pop("n", 1), "load": round(os.getloadavg()[0], 2), "scale": self.asked.scale, **rest,
+            "n": rest.pop("n", 1), "load": round(os.getloadavg()[0], 2), "quiet": os.getloadavg()[0] <= 2, "scale": self.asked.scale, **rest,
         }  # fmt: skip
         self.rows.append(one)
         print(json.dumps(one), flush=True)
