@@ -142,7 +142,7 @@ def write_small(folder: Path, count: int) -> None:
     for number in range(count):
         sub = folder / f"{number // 1000:03d}"
         sub.mkdir(exist_ok=True)
-        (sub / f"{number:06d}.txt").write_bytes(b"".join(next(fresh) for _ in range(15)))
+        (sub / f"{number:06d}.txt").write_bytes(b"".join(next(fresh) for _ in range(10)))
 
 
 def write_checkpoint(path: Path, seed: int, parameters: int, previous: Path | None = None, lr: float = 1e-3) -> None:
