@@ -13,7 +13,7 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -q
 FAST := not slow and not gpu and not multi_gpu
 
-.PHONY: quickstart install dev check format test test-full web clean help verify-gpu schema mlflow-venv
+.PHONY: quickstart install dev check format test test-full web clean help verify-gpu schema mlflow-venv bench-storage
 
 help:
 	@sed -n '1,10s/^# \{0,1\}//p' Makefile
@@ -28,13 +28,13 @@ dev:
 	@$(PYTHON) scripts/install.py dev
 
 format: dev
-	$(BIN)/ruff format src tests scripts
-	$(BIN)/ruff check --fix src tests scripts
+	$(BIN)/ruff format src tests scripts bench
+	$(BIN)/ruff check --fix src tests scripts bench
 	$(BIN)/python scripts/zh.py src/trackbed/base/messages/zh/*.json web/src/i18n/zh.json
 
 check: dev
-	$(BIN)/ruff format --check src tests scripts
-	$(BIN)/ruff check src tests scripts
+	$(BIN)/ruff format --check src tests scripts bench
+	$(BIN)/ruff check src tests scripts bench
 	$(BIN)/lint-imports
 	$(BIN)/pyright
 	$(BIN)/python scripts/web.py check
@@ -57,6 +57,10 @@ mlflow-venv:
 
 test-%: dev
 	$(PYTEST) $(wildcard tests/*/$*) $(T)
+
+# DVC in an environment of its own: python3 -m venv X && X/bin/pip install dvc; make bench-storage DVC=X/bin/dvc
+bench-storage: dev
+	$(BIN)/python bench/storage.py --dvc $(DVC) $(ARGS)
 
 verify-gpu: dev
 	$(PYTEST) tests -m "gpu"

@@ -77,6 +77,15 @@ def _files() -> Iterator[Check]:
         yield Check("modes", "bad", say("cli.doctor.modes", names=", ".join(open_to_others), path=folder))
     else:
         yield Check("modes", "ok", say("cli.doctor.modes_good", path=folder))
+    if (folder / "keys" / "master.key").exists() and importlib.util.find_spec("cryptography") is not None:
+        from trackbed.storage.key_file import KeyFile
+
+        keys = KeyFile(folder / "keys")
+        yield Check(
+            "recovery_kit",
+            "ok" if keys.exported else "warn",
+            say("cli.doctor.kit" if keys.exported else "cli.doctor.no_kit", path=keys.path),
+        )
 
 
 def _server() -> Iterator[Check]:

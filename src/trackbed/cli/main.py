@@ -29,7 +29,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "things": {
         "artifacts": "artifacts:app", "checkpoints": "checkpoints:app", "data": "data:app", "models": "models:app", "template": "template:app", "lineage": "lineage:lineage",
     },
-    "pool": {"queue": "queue:queue", "explain": "explain:explain", "nodes": "nodes:nodes"},
+    "pool": {"queue": "queue:queue", "explain": "explain:explain", "nodes": "nodes:nodes", "store": "store:app", "keys": "keys:app"},
     "people": {"token": "token:app", "project": "project:app", "space": "space:app", "people": "people:app"},
 }  # fmt: skip
 COMMANDS: dict[str, str] = {name: target for group in GROUPS.values() for name, target in group.items()}

@@ -26,6 +26,9 @@ def up(
         str, typer.Option("--database", metavar="URL", help=say("cli.opt.database"), show_default=False)
     ] = "",
     store: Annotated[str, typer.Option("--store", metavar="URL", help=say("cli.opt.store"), show_default=False)] = "",
+    store_rate: Annotated[
+        float, typer.Option("--store-rate", min=0, metavar="MB/S", help=say("cli.opt.up_store_rate"))
+    ] = 0.0,
     cluster: Annotated[str, typer.Option("--cluster", metavar="URL", help=say("cli.opt.cluster"))] = "local",
     allowed_host: Annotated[
         list[str] | None,
@@ -50,6 +53,8 @@ def up(
             str(cards),
             "--cluster",
             cluster,
+            "--store-rate",
+            str(store_rate),
             "--log-level",
             log_level,
         ]
@@ -66,7 +71,7 @@ def up(
 
     serve(
         Settings(
-            home=home(), host=host, port=port, database_url=database, store_url=store, cluster=cluster, cards=cards,
+            home=home(), host=host, port=port, database_url=database, store_url=store, store_rate=store_rate * 1e6, cluster=cluster, cards=cards,
             allowed_hosts=tuple(allowed_host or ()), accept_one_trust_domain=accept_one_trust_domain, log_level=log_level.upper(),
         )
     )  # fmt: skip

@@ -9,11 +9,13 @@ from blake3 import blake3
 
 from trackbed.base.entropy import new_id
 from trackbed.base.errors import BadInput, Damaged, NotFound
-from trackbed.client.connection import Connection, part
+from trackbed.base.home import home
+from trackbed.client.connection import Connection, encode, part
 from trackbed.client.push import Progress, pull, push
 from trackbed.domain.names import name_of
 from trackbed.formats.tree import Entry, show
 from trackbed.storage.scan import Scan, scan
+from trackbed.storage.seen import Seen
 from trackbed.wire.access import (
     PersonRequest,
     PersonView,
@@ -34,8 +36,12 @@ from trackbed.wire.data import (
 )
 from trackbed.wire.runs import ArtifactView, CheckpointView, NodeView, QueueEntry, RunDetail
 from trackbed.wire.templates import TemplateRequest, TemplateVersionView, TemplateView
+from trackbed.wire.store import CollectReply, CollectRequest, VerifyReply, VerifyRequest
 
 _PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib", ".bin")
+
+
+_LONG_S = 24 * 3600.0  # of verbs that read the whole store
 
 
 class Data:
@@ -61,11 +67,12 @@ class Data:
     ) -> DatasetVersionView:  # fmt: skip
         """Make the next version of a dataset from a folder or file; unchanged, it is the version there is.
 
-        Bytes that the store has are not sent again. `keep` is asked with each relative path (folders end with `/`).
+        Bytes that the store has are not sent again; files that have not changed since the last time are not even read.
+        `keep` is asked with each relative path (folders end with `/`).
         """
         _checked(name, "dataset_name_bad")  # before anything is read or sent
         place = Path(path)
-        found = scan(place, keep=keep)
+        found = scan(place, keep=keep, seen=Seen(home() / "client" / "seen", place))
         return self.commit(
             name,
             found,
@@ -247,6 +254,16 @@ class Pool:
 
     def queue(self) -> list[QueueEntry]:
         return self._connection.get("/api/v1/queue", list[QueueEntry])
+
+    def verify_store(self, request: VerifyRequest) -> VerifyReply:
+        """Have the server read its store through; takes as long as the store is large."""
+        answer = self._connection.send("POST", "/api/v1/store/verify", content=encode(request), timeout_s=_LONG_S)
+        return self._connection.decode(answer, VerifyReply)
+
+    def collect_store(self, request: CollectRequest) -> CollectReply:
+        """Have the server collect what nothing names."""
+        answer = self._connection.send("POST", "/api/v1/store/gc", content=encode(request), timeout_s=_LONG_S)
+        return self._connection.decode(answer, CollectReply)
 
 
 class People:

@@ -26,6 +26,10 @@ NODE = "local"
 _CLEAN_EVERY_S = 3600.0
 
 
+# keys of the server's store: a supervisor gets them by a grant, a job never
+_SERVERS_OWN = frozenset({"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"})
+
+
 class LocalEngine:
     """Attempts lie in `home/nodes/local/attempts/<attempt id>`; old ones are removed now and then by `inventory`."""
 
@@ -137,7 +141,11 @@ class LocalEngine:
 
     def _start(self, folder: NodeFolder, *, salvager: bool) -> None:
         command = [sys.executable, "-m", "trackbed.supervisor", str(folder.root)]
-        env = {name: value for name, value in os.environ.items() if not name.startswith("TRACKBED_")}
+        env = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("TRACKBED_") and name not in _SERVERS_OWN
+        }
         with (folder.logs / "supervisor.log").open("ab") as log:
             child = subprocess.Popen(
                 [*command, "--salvage"] if salvager else command,

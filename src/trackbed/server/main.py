@@ -51,12 +51,16 @@ from trackbed.server.routes import (
     pool,
     runs,
     series,
+    store,
     stream,
     system,
     templates,
 )
 from trackbed.server.stream import Feed
-from trackbed.storage import open_store
+from trackbed.storage.key_file import KeyFile
+from trackbed.storage.open import Options, open_backend, open_chunks
+from trackbed.storage.store import Store
+from trackbed.storage.transfer import Pace
 
 MOST_BODY = 64 << 20  # bytes; blob and frame routes set their own
 _ROUTES: tuple[Any, ...] = (
@@ -75,6 +79,7 @@ _ROUTES: tuple[Any, ...] = (
     models,
     templates,
     mlflow,
+    store,
     static_files,
 )
 
@@ -159,7 +164,7 @@ def open_app(settings: Settings) -> App:
         db.prepare()
         app = App(
             db=db,
-            store=open_store(settings.store_url),
+            store=open_sealed(settings),
             engine=open_engine(settings.cluster, home=settings.home, cards=settings.card_slots or None),
             clock=clock,
             home=settings.home,
@@ -171,6 +176,14 @@ def open_app(settings: Settings) -> App:
         db.close()
         raise
     return app
+
+
+def open_sealed(settings: Settings) -> Store:
+    """The chunk store of an installation, under the master key of its home folder; both are made at the first start."""
+    master = KeyFile(settings.home / "keys").master(open_backend(settings.store_url))
+    cache = settings.home / "cache" / "index" if settings.store_url.startswith("s3:") else None
+    pace = Pace(settings.store_rate) if settings.store_rate else None
+    return open_chunks(settings.store_url, master, Options(cache=cache, pace=pace))
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -297,6 +310,10 @@ def say_hello(app: App) -> None:
     code = app.db.write(work, actor=SYSTEM.actor)
     print(f"Trackbed is up: {app.url}  (Ctrl-C stops it; running jobs go on)")
     print(f"Sign in once, within 15 minutes: {access_routes.login_url(app, code)}")
+    if not KeyFile(app.home / "keys").exported:
+        print(
+            "No recovery kit yet: without the key in this home folder all data is lost. Make one: trackbed keys export"
+        )
     if app.one_trust_domain:
         print(
             "One trust domain: jobs run under this server's own account, so whoever may submit can read what it can read."

@@ -33,6 +33,7 @@ class Settings:
     port: int = PORT  # 0: any free one
     database_url: str = ""
     store_url: str = ""
+    store_rate: float = 0.0  # most bytes a second between the store and each process that uses it; 0: no limit
     cluster: str = "local"
     cards: int = 0  # card slots of the embedded node; 0: what the accelerator port finds
     lease: LeaseTimes = field(default_factory=lease_times)

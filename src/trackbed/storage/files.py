@@ -5,6 +5,7 @@ import os
 import secrets
 import shutil
 import stat
+import time
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ _T = TypeVar("_T")
 PIECE = 1024 * 1024
 _FULL = (ENOSPC, EDQUOT, EFBIG)
 _FICLONE = 0x40049409
+_STALE_S = 24 * 3600.0  # a part that nobody renamed for so long has no writer any more
 _SYNC_THREADS = 16  # concurrent fsyncs share one commit of the file system's journal
 
 
@@ -190,3 +192,19 @@ def remove_tree(path: Path) -> None:
     for folder, _, _ in os.walk(path):
         Path(folder).chmod(0o700)
     shutil.rmtree(path)
+
+
+def new_aside(folder: Path, mode: int = 0o444) -> tuple[int, Path]:
+    """Open a new file to write, under a name that only its writer knows."""
+    path = folder / f"{secrets.token_hex(8)}.part"
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), path
+
+
+def sweep(folder: Path) -> None:
+    """Remove what killed writers left aside more than a day ago."""
+    for path in folder.iterdir():
+        try:
+            if time.time() - path.stat().st_mtime > _STALE_S:
+                path.unlink()
+        except FileNotFoundError:
+            continue  # its writer has renamed it

@@ -9,7 +9,6 @@ are moved to quarantine/, never deleted and never given out.
 import io
 import os
 import secrets
-import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -37,6 +36,7 @@ from trackbed.storage.files import (
     hash_fd,
     open_source,
     read_all,
+    sweep,
     sync_files,
     sync_folder,
     sync_folders,
@@ -52,7 +52,6 @@ FORMAT = b"trackbed store 0\n"
 _FOLDERS = ("blobs", "trees", "refs", "tmp", "quarantine")
 _SMALL = PIECE  # up to here a blob is read and verified in memory
 _GROUP_FILES, _GROUP_BYTES = 256, 64 * PIECE  # written aside before they are synced together
-_STALE_S = 24 * 3600.0
 
 
 class LocalStore:
@@ -118,7 +117,7 @@ class LocalStore:
         stream.seek(start)
         return BlobReader(stream, size, stretch)
 
-    def put_tree(self, root: Path, *, on_progress: Progress | None = None) -> TreeInfo:
+    def put_tree(self, root: Path, *, on_progress: Progress | None = None, owner: str = "") -> TreeInfo:
         found = find(root)
         total = sum(one.size for one in found if one.is_file)
         done = 0
@@ -437,7 +436,7 @@ def _prepare(root: Path) -> None:
         found = mark.read_bytes()
         if found != FORMAT:
             raise BadInput("storage_format_unknown", where=str(root), found=show(found[:40].strip()))
-        _sweep(root / "tmp")
+        sweep(root / "tmp")
         return
     if any(path.name not in _FOLDERS for path in root.iterdir()):
         raise BadInput("storage_not_a_store", where=str(root))
@@ -448,12 +447,3 @@ def _prepare(root: Path) -> None:
             (root / name / f"{number:02x}").mkdir(exist_ok=True)
         sync_folder(root / name)
     write_durably(mark, FORMAT, aside=root / "tmp", mode=0o444, step="store")
-
-
-def _sweep(tmp: Path) -> None:
-    for path in tmp.iterdir():
-        try:
-            if time.time() - path.stat().st_mtime > _STALE_S:
-                path.unlink()
-        except FileNotFoundError:
-            continue  # its writer has renamed it

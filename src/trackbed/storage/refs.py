@@ -32,8 +32,7 @@ class LocalRefs:
         return RefValue(stored.value, stored.epoch) if stored else None
 
     def compare_and_set(self, name: str, expected: str | None, new: str, *, epoch: int = 0) -> None:
-        if not 1 <= len(name) <= 500 or not name.isprintable():
-            raise BadInput("ref_name_bad", name=name[:500])
+        check_name(name)
         with self._lock():
             now = self._read(name)
             if now and epoch < now.epoch:
@@ -43,6 +42,14 @@ class LocalRefs:
             data = msgspec.json.encode(_Stored(name, new, epoch))
             with disk(self._folder):
                 write_durably(self._path(name), data, aside=self._aside, step="ref")
+
+    def values(self) -> dict[str, RefValue]:
+        """Every pointer, by name: what gc must keep."""
+        found: dict[str, RefValue] = {}
+        for path in self._folder.glob("*.json"):
+            stored = msgspec.json.decode(path.read_bytes(), type=_Stored)
+            found[stored.name] = RefValue(stored.value, stored.epoch)
+        return found
 
     def _path(self, name: str) -> Path:
         return self._folder / f"{file_digest(name.encode('utf-8', 'surrogatepass'))}.json"
@@ -61,3 +68,9 @@ class LocalRefs:
             yield
         finally:
             os.close(fd)  # gives the lock back
+
+
+def check_name(name: str) -> None:
+    """Raise BadInput (`ref_name_bad`) for what cannot be the name of a pointer."""
+    if not 1 <= len(name) <= 500 or not name.isprintable():
+        raise BadInput("ref_name_bad", name=name[:500])

@@ -12,6 +12,7 @@ from trackbed.base.errors import BadInput, Fault
 from trackbed.base.ids import FileDigest
 from trackbed.formats.tree import Entry, encode_listing, link_leaves, show, tree_digest
 from trackbed.storage.files import hash_file
+from trackbed.storage.seen import Seen, State
 from trackbed.storage.store import Progress, TreeInfo
 
 _KINDS = {stat.S_IFIFO: "pipe", stat.S_IFSOCK: "socket", stat.S_IFBLK: "block device", stat.S_IFCHR: "device"}
@@ -25,6 +26,18 @@ class Found:
     place: bytes  # to open it
     mode: int
     size: int
+    mtime_ns: int = 0
+    ctime_ns: int = 0
+    inode: int = 0
+
+    @classmethod
+    def of(cls, path: bytes, place: bytes, info: os.stat_result) -> "Found":
+        return cls(path, place, info.st_mode, info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino)
+
+    @property
+    def state(self) -> State:
+        """What changes when somebody writes to it."""
+        return self.size, self.mtime_ns, self.ctime_ns, self.inode
 
     @property
     def is_file(self) -> bool:
@@ -59,7 +72,7 @@ def find(root: Path, *, keep: Callable[[str], bool] | None = None) -> list[Found
     except OSError as fault:
         raise BadInput("storage_path_missing", path=str(root)) from fault
     if stat.S_ISREG(info.st_mode):
-        return [Found(os.path.basename(os.path.abspath(top)), os.path.realpath(top), info.st_mode, info.st_size)]
+        return [Found.of(os.path.basename(os.path.abspath(top)), os.path.realpath(top), info)]
     found: list[Found] = []
     faults: list[Fault] = []
     todo = [b""]
@@ -84,7 +97,7 @@ def find(root: Path, *, keep: Callable[[str], bool] | None = None) -> list[Found
                 todo.append(path)
             else:
                 info = entry.stat(follow_symlinks=False)
-                found.append(Found(path, entry.path, info.st_mode, info.st_size))
+                found.append(Found.of(path, entry.path, info))
     refuse(faults)
     return found
 
@@ -130,12 +143,21 @@ def _links(found: Iterable[Found]) -> dict[bytes, bytes]:
     return {one.path: os.readlink(one.place) for one in found if stat.S_ISLNK(one.mode)}
 
 
-def scan(root: Path, *, keep: Callable[[str], bool] | None = None, on_progress: Progress | None = None) -> Scan:
-    """Read a folder, or one file, and return its listing and digest. Nothing is stored."""
-    return read_found(find(root, keep=keep), on_progress=on_progress)
+def scan(
+    root: Path,
+    *,
+    keep: Callable[[str], bool] | None = None,
+    on_progress: Progress | None = None,
+    seen: Seen | None = None,
+) -> Scan:
+    """Read a folder, or one file, and return its listing and digest. Nothing is stored.
+
+    With `seen`, files that have not changed since they were last read are not read.
+    """
+    return read_found(find(root, keep=keep), on_progress=on_progress, seen=seen)
 
 
-def read_found(found: list[Found], *, on_progress: Progress | None = None) -> Scan:
+def read_found(found: list[Found], *, on_progress: Progress | None = None, seen: Seen | None = None) -> Scan:
     """Read the files of a list of findings and return their listing."""
     files: dict[FileDigest, Path] = {}
     total = sum(one.size for one in found if one.is_file)
@@ -148,11 +170,21 @@ def read_found(found: list[Found], *, on_progress: Progress | None = None) -> Sc
             on_progress(done, max(total, done))
 
     def read(one: Found) -> tuple[FileDigest, int]:
-        digest, size = hash_file(one.place, on_bytes=count)
+        known = seen.digest_of(one.path, one.state) if seen else None
+        if known is not None:
+            count(one.size)
+            digest, size = known, one.size
+        else:
+            began = seen.now_ns() if seen else 0
+            digest, size = hash_file(one.place, on_bytes=count)
+            if seen:
+                seen.remember(one.path, one.state, digest, began)
         files.setdefault(digest, Path(os.fsdecode(one.place)))
         return digest, size
 
     entries = entries_of(found, read)
+    if seen:
+        seen.keep()
     listing = encode_listing(entries)
     return Scan(tree_info(listing, entries), listing, files)
 

@@ -91,8 +91,8 @@ class Store(Protocol):
         """
         ...
 
-    def put_tree(self, root: Path, *, on_progress: Progress | None = None) -> TreeInfo:
-        """Keep a folder, or one file as a tree of one entry.
+    def put_tree(self, root: Path, *, on_progress: Progress | None = None, owner: str = "") -> TreeInfo:
+        """Keep a folder, or one file as a tree of one entry. With `owner` (a run) it shares no storage with others' data.
 
         Raises:
             BadInput: `storage_special_file`, `storage_link_outside`, `storage_file_unreadable`; every fault at once.

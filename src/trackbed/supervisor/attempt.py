@@ -14,7 +14,7 @@ from trackbed.clusters import NodeFolder
 from trackbed.clusters.node_folder import AttemptFacts
 from trackbed.clusters.processes import boot_id
 from trackbed.formats.spool import Line, Metrics
-from trackbed.storage import open_store
+from trackbed.supervisor.grant import Door
 from trackbed.supervisor.lease import Lease, Server
 from trackbed.supervisor.prepare import Preparation
 from trackbed.supervisor.sender import Sender
@@ -49,7 +49,7 @@ class Attempt:
         self.salvaged = salvaged
         self.log = logging.getLogger("trackbed.supervisor")
         self.facts = Facts(self.folder, self.folder.state() or AttemptFacts())
-        self.preparation = Preparation(self.given, self.folder, open_store)
+        self.preparation = Preparation(self.given, self.folder, Door(self.given, self.folder.cache / "index"))
         self.stopping = Stopping(self.folder)
         self.sender = Sender(self.folder, Server(self.given), keep_file=self._keep_file)
         self.lease = Lease(Server(self.given), self._lease_request, heartbeat_s=self.given.lease.heartbeat_s)

@@ -33,6 +33,10 @@ class Server:
             f"{self._url}{self._attempt}/{what}", content=body, timeout=httpx.Timeout(timeout_s, connect=5.0)
         )
 
+    def get(self, what: str, *, timeout_s: float) -> httpx.Response:
+        """Ask for something of the attempt; raises httpx.HTTPError when no answer comes."""
+        return self._http.get(f"{self._url}{self._attempt}/{what}", timeout=httpx.Timeout(timeout_s, connect=5.0))
+
     def frames(self, batch: bytes) -> FramesReceipt:
         """Post spool frames; raises for everything but a receipt."""
         answer = self._http.post(

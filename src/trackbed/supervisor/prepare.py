@@ -19,7 +19,7 @@ from trackbed.storage.cache import NodeCache
 from trackbed.storage.store import Store
 from trackbed.wire.attempts import Assignment
 
-Opener = Callable[[str], Store]
+Opener = Callable[[str], Store]  # the store at a URL, the same one again where nothing changed
 
 
 @dataclass
@@ -35,15 +35,13 @@ class Preparation:
 
     def __init__(self, assignment: Assignment, folder: NodeFolder, open_store: Opener) -> None:
         self._assignment, self._folder, self._open = assignment, folder, open_store
-        self._store: Store | None = None
+        self._cache: NodeCache | None = None  # holds the trees of this attempt for as long as its supervisor lives
 
     @property
     def store(self) -> Store:
-        if self._store is None:
-            if not self._assignment.store_url:
-                raise NotYet("not_yet", what="a store that a node reaches by the server only")
-            self._store = self._open(self._assignment.store_url)
-        return self._store
+        if not self._assignment.store_url:
+            raise NotYet("not_yet", what="a store that a node reaches by the server only")
+        return self._open(self._assignment.store_url)
 
     def run(self, between: Callable[[], None]) -> Inputs:
         """Lay out the folder.
@@ -90,7 +88,8 @@ class Preparation:
         """Put a link to the node's read-only copy, fetched once for all attempts, and return what the job sees."""
         if not digest:
             raise Internal("internal", what=f"the assignment pins no digest for {place.name}")
-        target = node_copy(NodeCache(self._folder.cache, self.store), Digest(digest))
+        self._cache = self._cache or NodeCache(self._folder.cache, self.store)
+        target = node_copy(self._cache, Digest(digest))
         if not place.is_symlink():
             place.symlink_to(target)
         inside = list(target.iterdir()) if one_file else []

@@ -271,7 +271,7 @@ class Saver:
         ):
             return ""  # pruned or written anew meanwhile (then it is seen again), or done already
         try:
-            info = self._store().put_tree(path)
+            info = self._store().put_tree(path, owner=self._assignment.run_id)
         except (NotFound, Conflict, BadInput) as fault:
             self._log.warning("checkpoint %s was not kept: %s", item.name, fault)
             return ""

@@ -9,14 +9,64 @@ import pytest
 from trackbed.base.errors import BadInput, Conflict, NotFound
 from trackbed.base.ids import Digest, FileDigest
 from trackbed.formats.tree import Entry, decode_listing, encode_listing, file_digest, tree_digest
-from trackbed.storage import Store
+from trackbed.storage import Refs, Store
 from trackbed.testing.trees import Node, read_tree, write_tree
 
 _ABSENT = FileDigest("0" * 64)
 _BIG = bytes(range(256)) * 20_000  # 5 MiB: over what is verified in memory
 
 
-class StoreContract:
+class RefsContract:
+    """What every keeper of pointers must do. Gives the fixture `refs`; a store's own are tested by `StoreContract`."""
+
+    def test_a_pointer_moves_only_from_where_it_is(self, refs: Refs):
+        assert refs.get("runs/x/current") is None
+        refs.compare_and_set("runs/x/current", None, "one")
+        with pytest.raises(Conflict) as moved:
+            refs.compare_and_set("runs/x/current", None, "two")
+        assert moved.value.code == "ref_moved"
+        refs.compare_and_set("runs/x/current", "one", "two")
+        value = refs.get("runs/x/current")
+        assert value is not None and value.value == "two"
+
+    def test_an_older_epoch_never_moves_a_pointer(self, refs: Refs):
+        refs.compare_and_set("p", None, "one", epoch=2)
+        with pytest.raises(Conflict) as late:
+            refs.compare_and_set("p", "one", "two", epoch=1)
+        assert late.value.code == "epoch_superseded"
+        refs.compare_and_set("p", "one", "two", epoch=2)
+        refs.compare_and_set("p", "two", "three", epoch=3)
+
+    @pytest.mark.parametrize("name", ["", "a\nb", "x" * 501])
+    def test_a_pointer_needs_a_printable_name(self, refs: Refs, name: str):
+        with pytest.raises(BadInput) as refused:
+            refs.compare_and_set(name, None, "x")
+        assert refused.value.code == "ref_name_bad"
+
+    def test_of_sixteen_that_move_a_pointer_at_once_one_wins(self, refs: Refs):
+        won: list[int] = []
+
+        def move(number: int) -> None:
+            try:
+                refs.compare_and_set("race/../损失", None, str(number))
+            except Conflict:
+                return
+            won.append(number)
+
+        threads = [threading.Thread(target=move, args=(number,)) for number in range(16)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        value = refs.get("race/../损失")
+        assert value is not None and [value.value] == [str(number) for number in won]
+
+
+class StoreContract(RefsContract):
+    @pytest.fixture
+    def refs(self, store: Store) -> Refs:
+        return store.refs
+
     @pytest.mark.parametrize("data", [b"", b"x", b"\0\r\n\xff" * 1000, _BIG])
     def test_a_blob_is_read_back_as_it_was_put(self, store: Store, data: bytes):
         digest, size = store.put_blob(data)
@@ -146,49 +196,6 @@ class StoreContract:
         assert seen[-1] == (5, 5)
         store.get_tree(info.digest, tmp_path / "out", on_progress=lambda done, total: seen.append((done, total)))
         assert seen[-1] == (5, 5)
-
-    def test_a_pointer_moves_only_from_where_it_is(self, store: Store):
-        refs = store.refs
-        assert refs.get("runs/x/current") is None
-        refs.compare_and_set("runs/x/current", None, "one")
-        with pytest.raises(Conflict) as moved:
-            refs.compare_and_set("runs/x/current", None, "two")
-        assert moved.value.code == "ref_moved"
-        refs.compare_and_set("runs/x/current", "one", "two")
-        value = refs.get("runs/x/current")
-        assert value is not None and value.value == "two"
-
-    def test_an_older_epoch_never_moves_a_pointer(self, store: Store):
-        store.refs.compare_and_set("p", None, "one", epoch=2)
-        with pytest.raises(Conflict) as late:
-            store.refs.compare_and_set("p", "one", "two", epoch=1)
-        assert late.value.code == "epoch_superseded"
-        store.refs.compare_and_set("p", "one", "two", epoch=2)
-        store.refs.compare_and_set("p", "two", "three", epoch=3)
-
-    @pytest.mark.parametrize("name", ["", "a\nb", "x" * 501])
-    def test_a_pointer_needs_a_printable_name(self, store: Store, name: str):
-        with pytest.raises(BadInput) as refused:
-            store.refs.compare_and_set(name, None, "x")
-        assert refused.value.code == "ref_name_bad"
-
-    def test_of_sixteen_that_move_a_pointer_at_once_one_wins(self, store: Store):
-        won: list[int] = []
-
-        def move(number: int) -> None:
-            try:
-                store.refs.compare_and_set("race/../损失", None, str(number))
-            except Conflict:
-                return
-            won.append(number)
-
-        threads = [threading.Thread(target=move, args=(number,)) for number in range(16)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        value = store.refs.get("race/../损失")
-        assert value is not None and [value.value] == [str(number) for number in won]
 
     def test_eight_that_put_the_same_tree_at_once_agree(self, store: Store, tmp_path: Path):
         write_tree(tmp_path / "in", {b"%d" % number: (b"%d" % (number % 20), False) for number in range(60)})

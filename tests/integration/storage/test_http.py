@@ -155,7 +155,7 @@ def test_a_batch_over_the_limit_is_refused(house: House):
 
 
 def test_a_full_disk_is_507_and_nothing_is_kept(house: House):
-    faults.arm("blob.written=ENOSPC")
+    faults.arm("object.written=ENOSPC")
     try:
         assert house.code("POST", "/api/v1/blobs", house.ada, content=batch(b"no room")) == (507, "storage_full")
     finally:

@@ -242,7 +242,7 @@ def test_a_store_of_another_version_is_refused(store: LocalStore):
         LocalStore(store.root)
 
 
-@pytest.mark.parametrize("url", ["s3://bucket/x", "/tmp/x", "file://host/x", "file:x"])
+@pytest.mark.parametrize("url", ["gs://bucket/x", "/tmp/x", "file://host/x", "file:x"])
 def test_another_kind_of_store_is_not_built_yet(url: str):
     with pytest.raises(NotYet):
         open_store(url)

@@ -1,0 +1,71 @@
+"""What the database still names in the store: every digest that stands in any text of any row, so no room can be forgotten.
+
+Three tables only remember: who once sent a file, what once happened, what was once answered. They keep nothing alive.
+"""
+
+import re
+
+from sqlalchemy import String, select
+from sqlalchemy.types import TypeEngine
+
+from trackbed.base.errors import Conflict
+from trackbed.base.ids import Digest, FileDigest
+from trackbed.db import ReadTx, metadata
+from trackbed.server.app import App
+from trackbed.storage.chunks import ChunkStore
+from trackbed.storage.gc import Alive, GcReport, collect
+from trackbed.wire.store import CollectRequest
+
+_TREE = re.compile(r"b3:([0-9a-f]{64})")
+_FILE = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
+_ROWS = 2000
+_REMEMBER = frozenset({"content_holder", "event", "idempotency_key"})
+
+
+def alive(app: App) -> Alive:
+    """Every tree and file digest of the database. What only looks like one (a hash of a token, say) does no harm."""
+    trees: set[Digest] = set()
+    files: set[FileDigest] = set()
+
+    def work(tx: ReadTx) -> None:
+        for table in metadata.tables.values():
+            if table.name in _REMEMBER:
+                continue
+            columns = [column for column in table.c if _is_text(column.type)]
+            for start in range(0, 1 << 62, _ROWS):
+                page = select(*columns).order_by(*table.primary_key.columns).limit(_ROWS).offset(start)
+                rows = tx.rows(page) if columns else []
+                for row in rows:
+                    for value in row:
+                        if isinstance(value, str) and len(value) >= 64:
+                            trees.update(Digest("b3:" + one) for one in _TREE.findall(value))
+                            files.update(FileDigest(one) for one in _FILE.findall(value))
+                if len(rows) < _ROWS:
+                    break
+
+    app.db.read(work)
+    return Alive(frozenset(trees), frozenset(files))
+
+
+def collect_store(app: App, asked: CollectRequest) -> GcReport:
+    """Collect what nothing names.
+
+    Raises:
+        Conflict: `storage_not_collected`, format 0 keeps everything.
+        Damaged: `storage_gc_refused`.
+    """
+    if not isinstance(app.store, ChunkStore):
+        raise Conflict("storage_not_collected")
+
+    pointers = app.store.refs.values() if hasattr(app.store.refs, "values") else {}  # pyright: ignore[reportAttributeAccessIssue]
+
+    def named() -> Alive:
+        found = alive(app)
+        pointed = {Digest(one.value) for one in pointers.values() if one.value.startswith("b3:")}
+        return Alive(found.trees | pointed, found.files)
+
+    return collect(app.store, named, grace_s=asked.grace_s, dry_run=asked.dry_run, compact=asked.compact)
+
+
+def _is_text(kind: "TypeEngine[object]") -> bool:
+    return isinstance(kind, String)

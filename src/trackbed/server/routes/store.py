@@ -1,0 +1,83 @@
+"""The store itself: a supervisor's right to use it directly, and an admin's upkeep."""
+
+import asyncio
+import dataclasses
+from typing import Any
+
+from litestar import get, post
+
+from trackbed.base.errors import BadInput, Conflict
+from trackbed.db import Tx
+from trackbed.domain.events import Event
+from trackbed.domain.scope import Permission, Scope
+from trackbed.server.app import App
+from trackbed.server.flows.collect import collect_store
+from trackbed.server.routes.attempts import own
+from trackbed.storage.backends.keys import S3Keys
+from trackbed.storage.chunks import ChunkStore
+from trackbed.storage.verify import verify
+from trackbed.tracking import runs_attempts
+from trackbed.wire.store import (
+    BrokenView,
+    CollectReply,
+    CollectRequest,
+    S3Grant,
+    StoreGrant,
+    VerifyReply,
+    VerifyRequest,
+)
+
+ADMIN = {"permission": Permission.ADMIN}
+GRANT_S = 3600.0
+
+
+@get("/api/v1/attempts/{attempt:str}/grant", opt={"permission": Permission.ATTEMPT})
+async def grant(trackbed_app: App, who: Scope, attempt: str) -> StoreGrant:
+    """Let the supervisor of a live attempt read and write the store directly for an hour; each time is on record."""
+    own(who, attempt)
+
+    def work(tx: Tx) -> None:
+        row = runs_attempts.get(tx, attempt)
+        data = {"attempt": row.number, "seconds": int(GRANT_S)}
+        tx.emit(Event("attempt.store_granted", row.id, row.space_id, row.run_id, row.id, data))
+
+    await trackbed_app.db.awrite(work, actor=who.actor)
+    return _grant(trackbed_app)
+
+
+@post("/api/v1/store/verify", opt=ADMIN, status_code=200)
+async def verify_store(trackbed_app: App, data: VerifyRequest) -> VerifyReply:
+    """Read the store through; nothing is changed."""
+    if not 0 <= data.share <= 1:
+        raise BadInput("storage_share_bad", share=data.share)
+    if not isinstance(trackbed_app.store, ChunkStore):
+        raise Conflict("storage_not_collected")
+    report = await asyncio.to_thread(verify, trackbed_app.store, share=data.share)
+    told = dataclasses.asdict(report)
+    told["broken"] = [BrokenView(what=one.what, code=one.code, why=one.why) for one in report.broken]
+    return VerifyReply(clean=report.clean, **told)
+
+
+@post("/api/v1/store/gc", opt=ADMIN, status_code=200)
+async def collect(trackbed_app: App, data: CollectRequest) -> CollectReply:
+    """Collect what nothing names, or tell what would be."""
+    if data.grace_s < 0:
+        raise BadInput("storage_grace_bad", grace=data.grace_s)
+    return CollectReply(**dataclasses.asdict(await asyncio.to_thread(collect_store, trackbed_app, data)))
+
+
+def _grant(app: App) -> StoreGrant:
+    if not isinstance(app.store, ChunkStore):
+        return StoreGrant(url=app.settings.store_url, expires_s=GRANT_S)
+    keys, s3 = app.store.keys, S3Keys.from_environment() if app.settings.store_url.startswith("s3:") else None
+    return StoreGrant(
+        url=app.settings.store_url,
+        store_id=keys.store_id.hex(),
+        secrets={str(generation): secret.hex() for generation, secret in keys.secrets().items()},
+        s3=S3Grant(key_id=s3.key_id, secret=s3.secret, token=s3.token) if s3 else None,
+        expires_s=GRANT_S,
+        rate=app.settings.store_rate,
+    )
+
+
+routes: list[Any] = [grant, verify_store, collect]

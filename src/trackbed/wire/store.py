@@ -1,0 +1,73 @@
+"""What the server says about its store: to a supervisor that may use it directly, and to an admin who looks after it."""
+
+import msgspec
+
+
+class S3Grant(msgspec.Struct, kw_only=True):
+    key_id: str
+    secret: str
+    token: str = ""
+
+
+class StoreGrant(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """The right to read and write one store domain for a while. Kept in memory only, never written down."""
+
+    url: str
+    store_id: str = ""  # hex; empty: the store is not sealed
+    secrets: dict[str, str] = {}  # generation → key of the domain, hex
+    s3: S3Grant | None = None
+    expires_s: float = 3600.0
+    rate: float = 0.0  # most bytes a second of this attempt on this node; 0: no limit
+
+
+class BrokenView(msgspec.Struct, kw_only=True):
+    what: str  # an object, a frame of a pack (`name#frame`), a tree or a file
+    code: str
+    why: str
+
+
+class VerifyRequest(msgspec.Struct, kw_only=True, omit_defaults=True):
+    share: float = 1.0  # of the frames that are read; everything above them is always read
+
+
+class VerifyReply(msgspec.Struct, kw_only=True):
+    clean: bool
+    trees: int = 0
+    files: int = 0
+    packs: int = 0
+    frames: int = 0
+    frames_read: int = 0
+    bytes_stored: int = 0
+    bytes_read: int = 0
+    index_sound: bool = True
+    index_lags: int = 0
+    broken: list[BrokenView] = []
+    quarantined: list[str] = []
+    frames_saved: int = 0
+    frames_lost: int = 0
+    broken_trees: list[BrokenView] = []  # whose data must be added again
+
+
+class CollectRequest(msgspec.Struct, kw_only=True, omit_defaults=True):
+    dry_run: bool = False
+    grace_s: float = 24 * 3600.0
+    compact: bool = True
+
+
+class CollectReply(msgspec.Struct, kw_only=True):
+    """See `storage.gc.GcReport`."""
+
+    dry_run: bool
+    trees: int = 0
+    trees_marked: int = 0
+    trees_dropped: int = 0
+    trees_lifted: int = 0
+    packs: int = 0
+    bytes_stored: int = 0
+    bytes_reached: int = 0
+    packs_marked: int = 0
+    packs_swept: int = 0
+    packs_lifted: int = 0
+    packs_compacted: int = 0
+    bytes_marked: int = 0
+    bytes_freed: int = 0
