@@ -43,7 +43,7 @@ function run(n) {
     attempt: state === 'failed' ? 3 : 1, card_seconds: started ? ((ended || NOW()) - started) / 1e6 : 0, contact_us: NOW(), version: 1,
     ...(started ? { progress: { step, steps_total: 2000, seconds_left: state === 'running' ? 431 : null, updated_us: NOW() - 2e6 } } : {}),
     ...(state === 'queued' ? { reason: { code: 'no_free_cards', params: { wanted: 2, free: 1 } } } : {}),
-    ...(state === 'failed' ? { reason: { code: 'exit_code', params: { code: 1, rank: 0 } } } : {}),
+    ...(state === 'failed' ? { reason: { code: 'rank_exit', params: { code: 1, rank: 0 } } } : {}),
     metrics: { 'train/loss': n % 9 === 3 ? 'NaN' : 2.1 + (n % 17) / 20, 'eval/loss': 2.3 + (n % 13) / 20 }, params: { lr: 0.0003 * (1 + (n % 4)), width: 256 },
   } // biome-ignore format: made-up data
 }

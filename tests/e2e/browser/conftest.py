@@ -23,7 +23,7 @@ FLAGS = [
 SDK = """
 import math, random, trackbed
 with trackbed.init(project="demo", name="<b>html</b> 损失", tags=["baseline"], params={"lr": 3e-4, "long": "y" * 5000}) as run:
-    run.define_metric("eval/loss", goal="min", unit="nats")
+    run.define_metric("eval/loss", goal="min", unit="nats/byte")
     for step in range(3000):
         row = {"train/loss": 2 + 3.5 * math.exp(-step / 400) + random.random() * 0.2, "损失": math.exp(-step / 900)}
         row["val/AR@100"] = step / 3000
@@ -114,7 +114,7 @@ class Board:
         """A signed-in page that remembers what went wrong in it."""
         context = self.browser.new_context(
             color_scheme=scheme, locale=locale, reduced_motion="reduce", timezone_id="Europe/Berlin",
-            viewport={"width": 1440, "height": 900}, **({"storage_state": self.state} | more),
+            **({"storage_state": self.state, "viewport": {"width": 1440, "height": 900}} | more),
         )  # fmt: skip
         page = context.new_page()
         page.set_default_timeout(60_000)

@@ -126,6 +126,39 @@ def test_the_log_is_searched_and_leads_to_the_first_error(board: Any) -> None:
     page.context.close()
 
 
+def test_earlier_lines_are_one_page_and_what_was_on_top_stays_in_sight(board: Any) -> None:
+    page = board.page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if "/logs?" in request.url else None)
+    board.open(page, f"/runs/{board.failed}/logs")
+    page.get_by_text("after 199").wait_for()
+    log = page.get_by_role("log")
+    log.evaluate("box => box.scrollTo(0, 0)")
+    top = page.get_by_text(re.compile(r"^line 1[23]\d\d ")).first
+    shown = top.inner_text()
+    page.get_by_role("button", name="Load earlier").click()
+    page.get_by_role("button", name="Load earlier").wait_for(state="detached")
+    assert sum("before=" in url for url in asked) == 1 and sum("tail=" in url for url in asked) == 1, asked
+    expect(page.get_by_text(shown)).to_be_in_viewport()
+    log.evaluate("box => box.scrollTo(0, 0)")
+    page.get_by_text("line 0 ").first.wait_for()
+    page.context.close()
+
+
+@pytest.mark.parametrize("locale", ["en-GB", "zh-CN"])
+def test_every_page_fits_a_phone(board: Any, locale: str) -> None:
+    page = board.page(locale=locale, viewport={"width": 390, "height": 844})
+    wide: dict[str, int] = {}
+    for name, path in board.pages().items():
+        board.open(page, path)
+        page.wait_for_timeout(200)
+        width = page.evaluate("() => document.documentElement.scrollWidth")
+        if width > 390:
+            wide[name] = width
+    page.context.close()
+    assert wide == {}
+
+
 def test_a_run_is_stopped_from_its_page_and_the_page_follows_without_reload(board: Any) -> None:
     run = board.submit("sleep", SLEEP)
     page = board.open(board.page(), f"/runs/{run}")

@@ -40,7 +40,9 @@ export function Ago({ us }: { us: number | undefined }) {
   if (!us) return <span className="dim">–</span>
   return (
     <Tooltip label={moment(us, locale())}>
-      <time dateTime={new Date(us / 1000).toISOString()}>{ago(us, at, locale())}</time>
+      <time dateTime={new Date(us / 1000).toISOString()} style={{ whiteSpace: 'nowrap' }}>
+        {ago(us, at, locale())}
+      </time>
     </Tooltip>
   )
 }
