@@ -35,8 +35,8 @@ from trackbed.wire.data import (
     RegisterRequest,
 )
 from trackbed.wire.runs import ArtifactView, CheckpointView, NodeView, QueueEntry, RunDetail
-from trackbed.wire.templates import TemplateRequest, TemplateVersionView, TemplateView
 from trackbed.wire.store import CollectReply, CollectRequest, VerifyReply, VerifyRequest
+from trackbed.wire.templates import TemplateRequest, TemplateVersionView, TemplateView
 
 _PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib", ".bin")
 

@@ -75,7 +75,7 @@ class NodeCache:
             self._used(place, hit=True)
             return place
         self._let_go(place)
-        with _lock(place.with_suffix(".lock")):
+        with _lock(place.with_suffix(".fill")):  # not the one that users hold: a spoilt copy is replaced under them
             if not self._trusted(place):
                 self._fill(digest, place, on_progress)
             else:
@@ -121,17 +121,17 @@ class NodeCache:
             self._held.clear()
 
     def _fill(self, digest: Digest, place: Path, on_progress: Progress | None) -> None:
-        if place.exists() and not _whole(place, digest):
-            remove_tree(place)
         size = sum(entry.size for entry in self._store.read_listing(digest))
-        if not place.exists():
+        if not (place.exists() and _whole(place, digest)):
+            fresh = place.with_name(f".{place.name}.{secrets.token_hex(4)}")
             self._make_room(size)
             try:
-                self._store.get_tree(digest, place, read_only=True, on_progress=on_progress)
+                self._store.get_tree(digest, fresh, read_only=True, on_progress=on_progress)
             except StorageFull:
                 if not self.evict(size):
                     raise
-                self._store.get_tree(digest, place, read_only=True, on_progress=on_progress)
+                self._store.get_tree(digest, fresh, read_only=True, on_progress=on_progress)
+            _replace(place, fresh)
         place.with_suffix(".json").write_bytes(msgspec.json.encode(_Mark(boot_id(), size)))
         self._count(misses=1, fetched_bytes=size)
 
@@ -223,6 +223,17 @@ class NodeCache:
         except (FileNotFoundError, msgspec.DecodeError):
             return False
         return mark.boot_id == boot_id() and place.is_dir()
+
+
+def _replace(place: Path, fresh: Path) -> None:
+    """Put a whole copy where a spoilt one may stand; who has that open keeps it, who opens by path gets the whole one."""
+    if place.exists():
+        aside = place.with_name(f".{place.name}.{secrets.token_hex(4)}")
+        place.rename(aside)
+        fresh.rename(place)
+        remove_tree(aside)
+    else:
+        fresh.rename(place)
 
 
 def _limit(root: Path) -> int | None:

@@ -115,4 +115,6 @@ class LogPage(msgspec.Struct, kw_only=True, omit_defaults=True):
     lines: list[LogLine]
     next: str = ""  # cursor: also returned at the end, so that a follower can go on
     more: bool = False
-    previous: str = ""  # with `tail` or `before`: pass it as `before` for earlier lines; empty at the beginning of the log
+    previous: str = (
+        ""  # with `tail` or `before`: pass it as `before` for earlier lines; empty at the beginning of the log
+    )
