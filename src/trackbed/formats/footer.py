@@ -1,7 +1,7 @@
 """What a pack says about itself, as values: rows of its footer, of the index, and of a rebuild. Bytes: formats.pack.
 
-    pack ─ frame ─ chunk     a frame holds neighbouring chunks one after the other, compressed and sealed together
-    pack ─ file              how a whole file is put together: one chunk, or a page of rows, or a page of pages
+pack ─ frame ─ chunk     a frame holds neighbouring chunks one after the other, compressed and sealed together
+pack ─ file              how a whole file is put together: one chunk, or a page of rows, or a page of pages
 """
 
 from dataclasses import dataclass
