@@ -3,7 +3,7 @@
 # make mlflow-venv  MLflow's own clients (newest and 3.6) for the tests that run them
 #
 # Variables: PYTHON (python3), VENV (.venv), TORCH_INDEX (index to take torch from; default: the CPU wheel where no
-# accelerator is found), TRACKBED_HOME (~/.trackbed), TRACKBED_WEB (skip | system), ARGS (options of quickstart), T (tests).
+# accelerator is found), TRACKBED_HOME (~/.trackbed), TRACKBED_WEB (skip | system), ARGS (options of quickstart), T (tests), JOBS (3: processes of make test).
 # pip's own settings (pip.conf, PIP_INDEX_URL, …) are honoured.
 
 PYTHON ?= python3
@@ -11,6 +11,7 @@ VENV ?= .venv
 export VENV TORCH_INDEX
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -q
+JOBS ?= 3
 FAST := not slow and not gpu and not multi_gpu
 
 .PHONY: quickstart install dev check format test test-full web clean help verify-gpu schema mlflow-venv bench-storage
@@ -43,7 +44,7 @@ check: dev
 test: dev
 	@sh scripts/chromium.sh
 	$(BIN)/python scripts/web.py check
-	$(PYTEST) tests -m "$(FAST)"
+	$(PYTEST) tests -m "$(FAST)" -n $(JOBS) --dist loadfile
 
 test-full: dev
 	@sh scripts/chromium.sh

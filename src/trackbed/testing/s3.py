@@ -57,23 +57,39 @@ def s3_server(folder: Path, *, wait_s: float = 60.0) -> Generator[S3Server]:
     }
     (folder / "s3.json").write_text(json.dumps(accounts), encoding="utf-8")
     (folder / "data").mkdir(exist_ok=True)
-    ports = _free_ports(4)
-    with (folder / "weed.log").open("wb") as log:
-        process = subprocess.Popen(
-            [
-                program, "server", "-s3", f"-s3.port={ports[0]}", f"-s3.config={folder / 's3.json'}", "-ip=127.0.0.1",
-                "-ip.bind=127.0.0.1", f"-master.port={ports[1]}", f"-volume.port={ports[2]}", f"-filer.port={ports[3]}",
-                f"-dir={folder / 'data'}", "-volume.max=0", "-master.volumeSizeLimitMB=256", "-master.telemetry=false",
-            ],
-            stdout=log, stderr=subprocess.STDOUT, start_new_session=True, cwd=folder,
-        )  # fmt: skip
-    server = S3Server(f"http://127.0.0.1:{ports[0]}", keys, process)
+    server = _started(program, folder, keys, wait_s)
     try:
-        _wait(server, wait_s)
         yield server
     finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        os.killpg(server.process.pid, signal.SIGKILL)
+        server.process.wait()
+
+
+def _started(program: Path, folder: Path, keys: S3Keys, wait_s: float) -> S3Server:
+    """Start the program until it answers; another process may take one of its ports first, then with new ones."""
+    for attempt in range(5):
+        ports = _free_ports(4)
+        with (folder / "weed.log").open("ab") as log:
+            process = subprocess.Popen(
+                [
+                    program, "server", "-s3", f"-s3.port={ports[0]}", f"-s3.config={folder / 's3.json'}", "-ip=127.0.0.1",
+                    "-ip.bind=127.0.0.1", f"-master.port={ports[1]}", f"-volume.port={ports[2]}", f"-filer.port={ports[3]}",
+                    f"-dir={folder / 'data'}", "-volume.max=0", "-master.volumeSizeLimitMB=256", "-master.telemetry=false",
+                ],
+                stdout=log, stderr=subprocess.STDOUT, start_new_session=True, cwd=folder,
+            )  # fmt: skip
+        server = S3Server(f"http://127.0.0.1:{ports[0]}", keys, process)
+        try:
+            _wait(server, wait_s)
+            return server
+        except obstore.exceptions.BaseError:
+            ended_by_itself = process.poll() is not None
+            if not ended_by_itself:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            if not ended_by_itself or attempt == 4:
+                raise
+    raise AssertionError("unreachable")
 
 
 def _wait(server: S3Server, wait_s: float) -> None:
