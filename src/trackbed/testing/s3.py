@@ -74,7 +74,8 @@ def _started(program: Path, folder: Path, keys: S3Keys, wait_s: float) -> S3Serv
                 [
                     program, "server", "-s3", f"-s3.port={ports[0]}", f"-s3.config={folder / 's3.json'}", "-ip=127.0.0.1",
                     "-ip.bind=127.0.0.1", f"-master.port={ports[1]}", f"-volume.port={ports[2]}", f"-filer.port={ports[3]}",
-                    f"-dir={folder / 'data'}", "-volume.max=0", "-master.volumeSizeLimitMB=256", "-master.telemetry=false",
+                    f"-dir={folder / 'data'}", "-volume.max=0", "-s3.port.iceberg=0", "-s3.port.lance=0",
+                    "-master.volumeSizeLimitMB=256", "-master.telemetry=false",
                 ],
                 stdout=log, stderr=subprocess.STDOUT, start_new_session=True, cwd=folder,
             )  # fmt: skip
