@@ -136,15 +136,16 @@ class Cutter:
         return places, low
 
 
-def read_chunks(source: Source, cutter: Cutter, *, window: int = 8 * 1024 * 1024) -> Iterator[list[memoryview]]:
-    """Cut a stream through one bounded buffer; each list is valid until the next is asked for. Same cuts as in one piece."""
-    buffer = bytearray(max(window, 2 * cutter.rule.max))
-    view = memoryview(buffer)
+def read_chunks(source: Source, cutter: Cutter, *, window: int = 4 * 1024 * 1024) -> Iterator[list[memoryview]]:
+    """Cut a stream through two bounded buffers; each list is valid until the next but one is asked for, and starts where its
+    buffer does. Same cuts as in one piece."""
+    size = max(window, 2 * cutter.rule.max)
+    view, other = memoryview(bytearray(size)), None
     filled = 0
     while True:
         count = source.readinto(view[filled:])
         filled += count
-        if count and filled < len(buffer):
+        if count and filled < size:
             continue
         ends = cutter.cuts(view[:filled], last=not count)
         starts = [0, *ends[:-1]]
@@ -152,6 +153,7 @@ def read_chunks(source: Source, cutter: Cutter, *, window: int = 8 * 1024 * 1024
         if not count:
             return
         done = ends[-1] if ends else 0
-        rest = bytes(view[done:filled])
+        rest = view[done:filled]
+        view, other = other or memoryview(bytearray(size)), view
         view[: len(rest)] = rest
         filled = len(rest)

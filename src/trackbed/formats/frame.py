@@ -7,6 +7,7 @@ A codec turns the plain bytes of all chunks, one after the other, into the body.
 """
 
 import struct
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -106,15 +107,37 @@ def named(bases: Iterable[Base]) -> tuple[Base, ...]:
     return tuple(Base(frame_id, 0, 0) for frame_id in dict.fromkeys(base.frame_id for base in bases))
 
 
-def compress(raw: bytes, *, level: int = 3) -> tuple[int, bytes]:
-    """Return codec and body: zstd where it pays, else the bytes themselves."""
-    if len(raw) > 2 * _PROBE:
+class _Tools(threading.local):
+    """Engines of one thread, used again and again, and which sorts of data paid last time: those are not probed first."""
+
+    def __init__(self) -> None:
+        self.paid: set[object] = set()
+        self._compressors: dict[int, zstandard.ZstdCompressor] = {}
+        self.decompressor = zstandard.ZstdDecompressor()
+
+    def compressor(self, level: int) -> zstandard.ZstdCompressor:
+        found = self._compressors.get(level)
+        if found is None:
+            found = self._compressors[level] = zstandard.ZstdCompressor(level=level, write_checksum=False)
+        return found
+
+
+_tools = _Tools()
+
+
+def compress(raw: bytes, *, level: int = 3, sort: object = None) -> tuple[int, bytes]:
+    """Return codec and body: zstd where it pays, else the bytes themselves. `sort`: data that is like other data of it."""
+    if len(raw) > 2 * _PROBE and sort not in _tools.paid:
         middle = (len(raw) - _PROBE) // 2
-        probe = zstandard.ZstdCompressor(level=1).compress(raw[middle : middle + _PROBE])
+        probe = _tools.compressor(1).compress(raw[middle : middle + _PROBE])
         if len(probe) > _PROBE * _WORTH:
             return STORED, raw
-    body = zstandard.ZstdCompressor(level=level, write_checksum=False).compress(raw)
-    return (ZSTD, body) if len(body) <= len(raw) * _WORTH else (STORED, raw)
+    body = _tools.compressor(level).compress(raw)
+    if len(body) <= len(raw) * _WORTH:
+        _tools.paid.add(sort)
+        return ZSTD, body
+    _tools.paid.discard(sort)
+    return STORED, raw
 
 
 def compress_against(raw: bytes, base: bytes, *, level: int = 3) -> bytes:
@@ -134,9 +157,8 @@ def compress_planes(raw: bytes, width: int, *, base: bytes | None = None) -> byt
     planes = values.reshape(-1, width).T
     parts: list[bytes] = []
     heads = bytearray([width])
-    for plane in planes:
-        data = plane.tobytes()
-        codec, body = compress(data, level=1)
+    for at, plane in enumerate(planes):
+        codec, body = compress(plane.tobytes(), level=1, sort=(width, at, base is None))
         heads += struct.pack("<BI", codec, len(body))
         parts.append(body)
     return bytes(heads) + b"".join(parts)
@@ -178,10 +200,10 @@ def _expand(header: Header, body: memoryview, base: bytes) -> bytes:
 
 
 def _unzstd(body: bytes | memoryview, size: int, dictionary: zstandard.ZstdCompressionDict | None = None) -> bytes:
-    engine = zstandard.ZstdDecompressor(dict_data=dictionary) if dictionary else zstandard.ZstdDecompressor()
+    engine = zstandard.ZstdDecompressor(dict_data=dictionary) if dictionary else _tools.decompressor
     if size == 0:
         return b""
-    return engine.decompress(bytes(body), max_output_size=size, read_across_frames=False, allow_extra_data=False)
+    return engine.decompress(body, max_output_size=size, read_across_frames=False, allow_extra_data=False)
 
 
 def _planes(body: memoryview, size: int) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":

@@ -81,7 +81,7 @@ def is_digest(text: str) -> bool:
 
 def is_file_digest(text: str) -> bool:
     """Tell whether a text has the form of a file digest: 64 lower-case hex digits."""
-    return len(text) == 64 and all(c in "0123456789abcdef" for c in text)
+    return len(text) == 64 and not text.strip("0123456789abcdef")
 
 
 def show(path: bytes) -> str:

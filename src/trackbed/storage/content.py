@@ -4,6 +4,7 @@ digest ─┬ one chunk, found by the id of its content
         └ row ─ root ─ pages ─ chunks
 """
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO
 
@@ -55,9 +56,9 @@ class Contents:
         root = self._root(row)
         yield from self._below(root.rows, root.levels)
 
-    def chunks_of(self, row: FileRow) -> Iterator[Want]:
-        """The chunks of a file in order; pages are read as they are needed."""
-        for want, _ in self._wants(row, 0, row.size):
+    def chunks_of(self, row: FileRow, *, file: int = 0) -> Iterator[Want]:
+        """The chunks of a file in order; pages are read as they are needed. `file`: see `Want`."""
+        for want, _ in self._wants(row, 0, row.size, file):
             yield want
 
     def former(self, *, first: bytes, path: bytes) -> Iterator[Want] | None:
@@ -97,26 +98,26 @@ class Contents:
             raise Damaged("storage_chunk_damaged", chunk=row.chunk_id.hex(), pack="-")
         return rows
 
-    def _wants(self, row: FileRow, start: int, end: int) -> Iterator[tuple[Want, int]]:
+    def _wants(self, row: FileRow, start: int, end: int, file: int = 0) -> Iterator[tuple[Want, int]]:
         """Chunks that touch a stretch, with where each begins in the file."""
         if row.levels == 0:
             yield Want(row.root, row.size), 0
             return
         root = self._root(row)
-        yield from self._wants_below(root.rows, root.levels, 0, start, end)
+        yield from self._wants_below(root.rows, root.levels, 0, start, end, file)
 
     def _wants_below(
-        self, rows: list[manifest.Row], level: int, at: int, start: int, end: int
+        self, rows: list[manifest.Row], level: int, at: int, start: int, end: int, file: int = 0
     ) -> Iterator[tuple[Want, int]]:
         for row in rows:
             if at < end and at + row.size > start:
                 if level == LEAF:
-                    yield Want(row.chunk_id, row.size), at
+                    yield Want(row.chunk_id, row.size, file), at
                 else:
-                    yield from self._wants_below(self._page(row, level - 1), level - 1, at, start, end)
+                    yield from self._wants_below(self._page(row, level - 1), level - 1, at, start, end, file)
             at += row.size
 
-    def stretch(self, row: FileRow, start: int, length: int) -> Iterator[bytes]:
+    def stretch(self, row: FileRow, start: int, length: int) -> Iterator[bytes | memoryview]:
         """The bytes of a stretch, chunk by chunk."""
         if length == 0:
             return
@@ -156,7 +157,7 @@ class Contents:
 class ChunkStream:
     """A verified stretch of a file (`store.Reader`). Its first bytes were checked when it was opened."""
 
-    def __init__(self, pieces: Iterator[bytes], size: int, length: int) -> None:
+    def __init__(self, pieces: Iterator[bytes | memoryview], size: int, length: int) -> None:
         self._pieces = pieces
         self._rest = memoryview(next(pieces, b""))
         self.size = size
@@ -199,7 +200,7 @@ class TreeStream:
     """All files of a tree as one stream of chunks, so that frames shared by neighbours are opened once and read ahead."""
 
     def __init__(self, contents: Contents, reader: ChunkReader, entries: list[Entry], write_old: WriteOld) -> None:
-        self._contents, self._write_old = contents, write_old
+        self._contents, self._reader, self._write_old = contents, reader, write_old
         self._entries = [entry for entry in entries if entry.kind == "f"]
         self._rows = contents.rows([FileDigest(entry.digest) for entry in self._entries])
         self._stream = reader.many(self._wants())
@@ -216,19 +217,29 @@ class TreeStream:
         if row.levels == 0:
             write_all(fd, next(self._stream))  # its id is that of the whole file
             return
-        hasher, left = blake3(), row.size
-        while left:
-            data = next(self._stream)
-            hasher.update(data)
-            write_all(fd, data)
-            left -= len(data)
-        if hasher.hexdigest() != digest:
-            raise Damaged("storage_digest_mismatch", actual=hasher.hexdigest(), expected=digest)
+        if _copy(self._stream, row.size, fd) == digest:
+            return
+        os.lseek(fd, 0, os.SEEK_SET)  # a row of the index led astray: once more, each chunk by its id
+        os.ftruncate(fd, 0)
+        actual = _copy(self._reader.many(self._contents.chunks_of(row)), row.size, fd)
+        if actual != digest:
+            raise Damaged("storage_digest_mismatch", actual=actual, expected=digest)
 
     def _wants(self) -> Iterator[Want]:
-        for entry in self._entries:
+        for number, entry in enumerate(self._entries, 1):
             if row := self._rows.get(FileDigest(entry.digest)):
-                yield from self._contents.chunks_of(row)
+                yield from self._contents.chunks_of(row, file=number)
+
+
+def _copy(pieces: Iterator[bytes | memoryview], size: int, fd: int) -> str:
+    """Write so many bytes of a stream into an open file; return their digest."""
+    hasher, left = blake3(), size
+    while left > 0:
+        data = next(pieces)
+        hasher.update(data)
+        write_all(fd, data)
+        left -= len(data)
+    return hasher.hexdigest()
 
 
 class Joined:

@@ -87,7 +87,7 @@ def write_durably(target: Path, data: bytes, *, aside: Path, mode: int = 0o644, 
     faults.point(f"{step}.published")
 
 
-def write_all(fd: int, data: bytes) -> None:
+def write_all(fd: int, data: bytes | memoryview) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]

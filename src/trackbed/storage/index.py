@@ -146,8 +146,12 @@ class ChunkIndex:
                 f"SELECT {_AT}, c.id, c.start, c.length, p.fading FROM chunk c JOIN frame f ON f.no = c.frame"
                 f" JOIN pack p ON p.no = f.pack WHERE c.id IN ({','.join('?' * len(keys))}){mine} ORDER BY p.fading DESC, f.depth DESC, p.no"
             )
-            for *frame, key, start, length, fading in self._rows(query, keys if any_owner else [*keys, owner]):
-                found[wanted[key]] = ChunkAt(_frame(frame), start, length, bool(fading))
+            frames: dict[tuple[bytes, bytes], FrameAt] = {}  # neighbours share one
+            for row in self._rows(query, keys if any_owner else [*keys, owner]):
+                frame = frames.get(row[:2])
+                if frame is None:
+                    frame = frames[row[:2]] = _frame(row)
+                found[wanted[row[8]]] = ChunkAt(frame, row[9], row[10], bool(row[11]))
         return found
 
     def frame(self, frame_id: bytes) -> FrameAt | None:

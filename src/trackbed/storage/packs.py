@@ -180,7 +180,7 @@ def seal(keys: Keys, frame_id: bytes, pieces: list[Piece], plan: Plan) -> Sealed
     table = frames.write_table(frames.Table(bases, tuple((piece.role, len(piece.data)) for piece in pieces)))
     length = len(table) + len(body) + 16
     header = frames.Header(frame_id, length, len(raw), codec, depth, keys.generation).pack()
-    sealed = keys.seal_frame(frame_id, header, table + body)
+    sealed = keys.seal_frame(frame_id, header, b"".join((table, body)))
     row = FrameRow(
         frame_id,
         0,

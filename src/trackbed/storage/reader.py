@@ -31,8 +31,12 @@ _GROUP = 1024 * 1024  # of chunks of one frame at once, repeated ones included
 
 @dataclass(frozen=True, slots=True)
 class Want:
+    """Chunks of one `file` that touch in their frame are given as one piece, and their ids are not compared: whoever reads
+    checks the digest of that file. 0: every chunk by itself, checked."""
+
     chunk_id: bytes
     size: int
+    file: int = 0
 
 
 class FrameReader:
@@ -161,7 +165,7 @@ class ChunkReader:
         self._frames, self._pool = frame_reader, pool
 
     def one(self, chunk_id: bytes) -> bytes:
-        return next(self.many([Want(chunk_id, -1)]))
+        return bytes(next(self.many([Want(chunk_id, -1)])))
 
     def places(self, ids: Sequence[bytes]) -> dict[bytes, ChunkAt]:
         """Where chunks lie; packs that others wrote meanwhile are looked at when one is not known.
@@ -181,9 +185,9 @@ class ChunkReader:
     def refresh(self) -> None:
         self._index.refresh(self._backend, self.read_rows)
 
-    def many(self, wants: Iterable[Want]) -> Iterator[bytes]:
-        """Give the bytes of chunks, in order, checked. About 16 MiB are read ahead."""
-        flying: deque[tuple[int, Future[list[bytes]]]] = deque()
+    def many(self, wants: Iterable[Want]) -> Iterator[bytes | memoryview]:
+        """Give the bytes of chunks, in order, checked as `Want` says. About 16 MiB are read ahead."""
+        flying: deque[tuple[int, Future[Sequence[bytes | memoryview]]]] = deque()
         ahead = 0
         for group in self._groups(wants):
             size = max(group[0][1].frame.raw_length, sum(place.length for _, place in group))
@@ -203,7 +207,9 @@ class ChunkReader:
             places = self.places([want.chunk_id for want in batch])
             for want in batch:
                 place = places[want.chunk_id]
-                if group and (group[0][1].frame.frame_id != place.frame.frame_id or size > _GROUP):
+                if group and (
+                    group[0][1].frame.frame_id != place.frame.frame_id or group[0][0].file != want.file or size > _GROUP
+                ):
                     yield group
                     group, size = [], 0
                 group.append((want, place))
@@ -211,14 +217,29 @@ class ChunkReader:
         if group:
             yield group
 
-    def _cut_out(self, group: list[tuple[Want, ChunkAt]]) -> list[bytes]:
+    def _cut_out(self, group: list[tuple[Want, ChunkAt]]) -> Sequence[bytes | memoryview]:
         try:
-            return self._checked(group)
+            return self._joined(group) if group[0][0].file else self._checked(group)
         except Damaged:
             self._frames.forget()
             self.refresh()  # collected or compacted meanwhile: look again, once
             places = self.places([want.chunk_id for want, _ in group])
             return [self._checked([(want, places[want.chunk_id])])[0] for want, _ in group]
+
+    def _joined(self, group: list[tuple[Want, ChunkAt]]) -> list[memoryview]:
+        """The bytes of chunks of whole files, as few pieces as they lie in."""
+        raw = memoryview(self._frames.plain(group[0][1].frame))
+        out: list[memoryview] = []
+        start = end = 0
+        for want, place in group:
+            if place.length != want.size or place.start + place.length > len(raw):
+                raise Damaged("storage_chunk_damaged", chunk=want.chunk_id.hex(), pack=place.frame.pack_id.hex())
+            if place.start != end or not out:
+                start = place.start
+                out.append(raw[:0])
+            end = place.start + place.length
+            out[-1] = raw[start:end]
+        return out
 
     def _checked(self, group: list[tuple[Want, ChunkAt]]) -> list[bytes]:
         raw = self._frames.plain(group[0][1].frame)

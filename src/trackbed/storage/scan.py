@@ -179,7 +179,8 @@ def read_found(found: list[Found], *, on_progress: Progress | None = None, seen:
             digest, size = hash_file(one.place, on_bytes=count)
             if seen:
                 seen.remember(one.path, one.state, digest, began)
-        files.setdefault(digest, Path(os.fsdecode(one.place)))
+        if digest not in files:
+            files[digest] = Path(os.fsdecode(one.place))
         return digest, size
 
     entries = entries_of(found, read)

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
@@ -142,3 +142,19 @@ def ahead(items: Iterable[_T], fetch: Callable[[_T], _R], *, threads: int = 4, d
         for one in waiting:
             one.cancel()
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def one_ahead(items: Iterator[_T]) -> Generator[_T]:
+    """The same items, the next one made by another thread while one is used; at most two are in use at a time. Without a
+    second item there is no thread; once it is closed, none works any more."""
+    now, after = next(items, None), None
+    if now is not None:
+        after = next(items, None)
+        yield now
+    if after is None:
+        return
+    with ThreadPoolExecutor(1, thread_name_prefix="ahead") as pool:
+        while after is not None:
+            now, coming = after, pool.submit(next, items, None)
+            yield now
+            after = coming.result()

@@ -10,6 +10,7 @@ One window of the file, one batch of lookups and the frames in flight are in mem
 
 import itertools
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -31,6 +32,7 @@ from trackbed.storage.index import ChunkAt, ChunkIndex, FrameAt
 from trackbed.storage.keys import Keys
 from trackbed.storage.packs import PackWriter, Piece, Plan
 from trackbed.storage.reader import HINT, FrameReader, Standing, Want, hints_of, names_of
+from trackbed.storage.transfer import one_ahead
 
 FRAME_BYTES = 512 * 1024
 SMALL = 128 * 1024  # a file below this is one chunk
@@ -64,10 +66,9 @@ class _Gather:
     slices: list[Slice] = field(default_factory=list[Slice])
 
     def takes(self, size: int, slices: list[Slice], most: int) -> bool:
-        base = sum(one.length for one in [*self.slices, *slices])
         return not self.pieces or (
             self.size + size <= most
-            and base <= delta.MOST_BASE
+            and sum(one.length for one in [*self.slices, *slices]) <= delta.MOST_BASE
             and len(self.pieces) < _FRAME_ROWS
             and len(self.slices) + len(slices) <= frames.MAX_BASE_FRAMES
         )
@@ -235,22 +236,24 @@ class ContentWriter:
     def large(self, source: Source, *, path: bytes = b"", on_bytes: "_OnBytes | None" = None) -> tuple[FileDigest, int]:
         """Take a file by its stream, in bounded memory. Return its digest and size. `path` helps to find its former version."""
         hasher, pages, size, first = blake3(), _Pages(self), 0, b""
-        for views in read_chunks(source, self._cutter):
-            if not first and views:
-                first = self._keys.chunk_id(views[0])
-                former = self._contents.former(first=first, path=self._named(path))
-                self._settle()
-                self._data.begin(Former(former) if former else None)
-            for view in views:
-                hasher.update(view)
-                chunk_id = self._keys.chunk_id(view)
-                self._offer(_Offer(chunk_id, view))
-                pages.row(Row(chunk_id, len(view)))
-            self._settle()  # the window is used again
-            count = sum(len(view) for view in views)
-            size += count
-            if on_bytes:
-                on_bytes(count)
+        with closing(one_ahead(read_chunks(source, self._cutter))) as windows:
+            for views in windows:
+                if not first and views:
+                    first = self._keys.chunk_id(views[0])
+                    former = self._contents.former(first=first, path=self._named(path))
+                    self._settle()
+                    self._data.begin(Former(former) if former else None)
+                count = sum(len(view) for view in views)
+                if views:
+                    hasher.update(memoryview(views[0].obj)[:count])  # they lie one behind the other: hashed in one go
+                for view in views:
+                    chunk_id = self._keys.chunk_id(view)
+                    self._offer(_Offer(chunk_id, view))
+                    pages.row(Row(chunk_id, len(view)))
+                self._settle()  # the window is used again
+                size += count
+                if on_bytes:
+                    on_bytes(count)
         self._data.end()
         digest = FileDigest(hasher.hexdigest())
         pages.root(digest, size, first, self._named(path))
