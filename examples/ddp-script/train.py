@@ -42,4 +42,5 @@ while step < params["steps"]:
         print(f"step {step} of {params['steps']} loss {loss.item():.5f} world {world}", flush=True)
 if rank == 0:
     torch.save(model.module.state_dict(), Path(os.environ["TRACKBED_OUTPUT"]) / "model.pt")
+dist.barrier()  # nobody leaves while another still talks to it
 dist.destroy_process_group()

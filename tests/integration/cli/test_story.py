@@ -225,4 +225,6 @@ def test_without_a_server_the_way_out_is_told(tmp_path: Path) -> None:
     lonely = Home(tmp_path)
     assert "trackbed up" in lonely.run("runs", status=5).stderr
     assert "trackbed up" in lonely.run("down", status=3).stderr
-    assert "Nothing listens at http://127.0.0.1:9" in lonely.run("runs", "--server", "http://127.0.0.1:9", status=6).stderr
+    assert (
+        "Nothing listens at http://127.0.0.1:9" in lonely.run("runs", "--server", "http://127.0.0.1:9", status=6).stderr
+    )
