@@ -1,10 +1,10 @@
 """What a unit of work is given: reads of one snapshot, writes that stand or fall together, events in the same transaction."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, CursorResult, Executable, Row, Table, false, true
+from sqlalchemy import ColumnElement, Connection, CursorResult, Executable, Row, Select, Table, false, true
 from sqlalchemy.dialects.postgresql import insert
 
 from trackbed.db.schema import event as event_table
@@ -24,6 +24,11 @@ class ReadTx:
 
     def rows(self, stmt: Executable, params: Params = None) -> list[Row[Any]]:
         return list(self.connection.execute(stmt, params).fetchall())
+
+    def stream(self, stmt: Select[Any]) -> Iterator[Row[Any]]:
+        """Yield rows as they are fetched, a few at a time: for rows that are large together."""
+        with self.connection.execute(stmt.execution_options(yield_per=16)) as result:
+            yield from result
 
     def one(self, stmt: Executable, params: Params = None) -> Row[Any] | None:
         """Return the first row, or None."""

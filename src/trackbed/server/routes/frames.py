@@ -11,8 +11,10 @@ from trackbed.db import ReadTx, Tx
 from trackbed.domain.scope import ActorKind, Permission, Scope
 from trackbed.server.app import App
 from trackbed.server.flows import outside
+from trackbed.server.flows.points import keep_points
 from trackbed.tracking import runs, runs_attempts
 from trackbed.tracking.ingest import Ingested, Prepared, ingest, prepare
+from trackbed.tracking.ingest_summary import Known
 from trackbed.tracking.metrics_state import word
 from trackbed.wire.series import FramesReceipt
 
@@ -37,10 +39,10 @@ async def frames(request: Request[Any, Any, Any], trackbed_app: App, who: Scope,
     digests = [FileDigest(digest) for digest in prepared.digests]
     missing = frozenset(await asyncio.to_thread(app.store.missing, digests)) if digests else frozenset[str]()
 
-    def work(tx: Tx) -> Ingested:
-        return _keep(tx, row.id, prepared, attempt=attempt, missing=missing)
+    def work(tx: Tx, sealed: Known | None) -> Ingested:
+        return _keep(tx, row.id, prepared, attempt=attempt, missing=missing, sealed=sealed)
 
-    done = await app.db.awrite(work, actor=who.actor, lane="bulk")
+    done = await keep_points(app, work, actor=who.actor)
     tell(app, row, done)
     return done.receipt
 
@@ -54,9 +56,11 @@ def _of(tx: ReadTx, who: Scope, ref: str) -> tuple[runs.RunRow, int | None]:
     return row, None
 
 
-def _keep(tx: Tx, run_id: str, prepared: Prepared, *, attempt: int | None, missing: frozenset[str]) -> Ingested:
+def _keep(
+    tx: Tx, run_id: str, prepared: Prepared, *, attempt: int | None, missing: frozenset[str], sealed: Known | None
+) -> Ingested:
     row = outside.heard(tx, runs.get(tx, run_id))
-    done = ingest(tx, row, prepared, attempt=attempt, missing=missing)
+    done = ingest(tx, row, prepared, attempt=attempt, missing=missing, sealed=sealed)
     if done.finish is not None and attempt is None:
         said = done.finish
         outside.finish(tx, runs.get(tx, run_id), said["status"], exit_code=said["exit_code"], reason=said["reason"])
