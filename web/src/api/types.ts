@@ -577,6 +577,7 @@ export interface SeriesQuery {
   buckets?: number
   all_attempts?: boolean
   streams?: boolean
+  since?: Record<string, string>
 }
 
 export interface Series {
@@ -592,10 +593,20 @@ export interface Series {
   points?: number
   bucketed?: boolean
   non_finite?: number[]
+  at?: number[]
+  appended?: boolean
+}
+
+export interface Grid {
+  start: number
+  width: number
+  buckets: number
 }
 
 export interface SeriesReply {
   series: Series[]
+  grid?: Grid | null
+  cursors?: Record<string, string>
 }
 
 export type Point = [step: number, time_us: number, value: number | string, attempt?: number, incarnation?: number, rank?: number]
