@@ -101,6 +101,11 @@ _lines_decoder = msgspec.msgpack.Decoder(list[tuple[int, str, str, bytes]])
 _document_decoder = msgspec.msgpack.Decoder(dict[str, Any])
 
 
+def name_ok(name: str) -> bool:
+    """Whether a metric, param or summary entry may be called so."""
+    return 0 < len(name) <= MAX_NAME_CHARS and name.isprintable()
+
+
 def encode(header: Header, body: bytes) -> bytes:
     """Return the bytes of a frame.
 

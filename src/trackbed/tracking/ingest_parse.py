@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trackbed.formats import spool
-from trackbed.formats.spool import Frame, Header, Line, Metrics
+from trackbed.formats.spool import Frame, Header, Line, Metrics, name_ok
 from trackbed.tracking.facts_values import pack
 from trackbed.wire.series import Rejected
 
@@ -72,10 +72,6 @@ def _checked(frame: Frame) -> Item:
     except (ValueError, RecursionError):
         reject(item, "frame_body_broken", kind=head.kind)
     return item
-
-
-def name_ok(name: str) -> bool:
-    return 0 < len(name) <= spool.MAX_NAME_CHARS and name.isprintable()
 
 
 def _metrics(item: Item, body: bytes) -> Metrics:

@@ -25,6 +25,7 @@ from trackbed.server.mlflow.registered_models import stage_of
 from trackbed.server.mlflow.registry_rows import find_version, version_view
 from trackbed.server.mlflow.routing import made, reads, writes
 from trackbed.tracking.metrics import last_values
+from trackbed.wire.mlflow import read_tag
 
 MOST_RESULTS = 200_000
 
@@ -181,7 +182,7 @@ def delete(tx: Tx, scope: Scope, asked: Asked) -> Document:
 
 def set_tag(tx: Tx, scope: Scope, asked: Asked) -> Document:
     row = _mine(tx, scope, asked)
-    tags.put(tx, tags.VERSION, registry_rows.owner_of(row), dict([tags.one(asked)]))
+    tags.put(tx, tags.VERSION, registry_rows.owner_of(row), dict([read_tag(asked)]))
     registry_rows.note_version(tx, row)
     _tell(tx, "model.version_changed", row, fields=[f"tags.{asked.text('key')[:100]}"])
     return {}
