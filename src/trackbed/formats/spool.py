@@ -24,8 +24,8 @@ MAX_NAME_CHARS = 500  # of a metric, param, tag or summary entry; longer ones ar
 RAW, ZSTD = 0, 1  # codecs; 1 is reserved
 
 METRICS, PARAMS, TAGS, DEFINE, SUMMARY = "metrics", "params", "tags", "define", "summary"
-LOG, EVENT, FINISH, FILE = "log", "event", "finish", "file"
-KINDS = frozenset({METRICS, PARAMS, TAGS, DEFINE, SUMMARY, LOG, EVENT, FINISH, FILE})
+LOG, EVENT, FINISH, FILE, MLFLOW = "log", "event", "finish", "file", "mlflow"
+KINDS = frozenset({METRICS, PARAMS, TAGS, DEFINE, SUMMARY, LOG, EVENT, FINISH, FILE, MLFLOW})
 
 _PREFIX = struct.Struct("<4sIII")
 

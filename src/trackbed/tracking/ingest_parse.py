@@ -177,6 +177,13 @@ def _file(item: Item, body: bytes) -> FileSaid | None:
     return FileSaid(path, kind, digest, size if isinstance(size, int) and 0 <= size < 2**63 else 0)
 
 
+def _mlflow(item: Item, body: bytes) -> dict[str, Any]:
+    said = spool.decode_document(body)
+    if not isinstance(said.get("do"), str) or not isinstance(said.get("body"), dict):
+        raise ValueError("no request")
+    return said
+
+
 _CHECKS = {
     spool.METRICS: _metrics,
     spool.PARAMS: _entries,
@@ -187,4 +194,5 @@ _CHECKS = {
     spool.EVENT: _event,
     spool.FINISH: _finish,
     spool.FILE: _file,
+    spool.MLFLOW: _mlflow,
 }

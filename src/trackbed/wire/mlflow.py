@@ -47,6 +47,10 @@ class Asked:
     def __init__(self, fields: Mapping[str, Any]) -> None:
         self._fields = fields
 
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        return self._fields
+
     def has(self, name: str) -> bool:
         return self._fields.get(name) is not None
 

@@ -27,7 +27,7 @@ from trackbed.server.mlflow import codec, logged_metrics, points, run_views, tag
 from trackbed.server.mlflow.codec import Asked, Document, answer, ask
 from trackbed.server.mlflow.routing import made, writes
 from trackbed.server.mlflow.tables import link
-from trackbed.server.routes.frames import tell
+from trackbed.server.news import tell
 from trackbed.tracking import facts
 from trackbed.tracking import runs as room
 from trackbed.tracking.facts_spelled import native, native_tag, spelled
@@ -166,6 +166,12 @@ def _numbered(tx: ReadTx, run_id: str, prepared: Prepared) -> Prepared:
 def set_tag(tx: Tx, scope: Scope, asked: Asked) -> Document:
     row = run_views.writable(tx, scope, asked.need("run_id", "run_uuid"))
     put_tags(tx, row, dict([read_tag(asked)]))
+    return {}
+
+
+def set_tags(tx: Tx, scope: Scope, asked: Asked) -> Document:
+    """Set several tags, as a batch does."""
+    put_tags(tx, run_views.writable(tx, scope, asked.need("run_id")), tags.given(asked.records("tags")))
     return {}
 
 

@@ -212,7 +212,7 @@ def _condition(term: filters.Term) -> ColumnElement[bool]:
 
 MAINTAIN = Permission.MAINTAIN
 routes: list[Any] = [
-    writes("POST", "registered-models/create", create),
+    writes("POST", "registered-models/create", create, by_jobs=True),
     reads("GET", "registered-models/get", get),
     reads("GET", "registered-models/search", search),
     writes("POST", "registered-models/rename", rename, permission=MAINTAIN),
