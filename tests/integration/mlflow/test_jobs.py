@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent
 _spec = importlib.util.spec_from_file_location("mlflow_jobs_harness", HERE.parents[1] / "e2e" / "harness.py")
 assert _spec is not None and _spec.loader is not None

@@ -95,6 +95,8 @@ export interface Assignment {
   run_id: string
   run_ref: string
   project: string
+  project_id?: string
+  run_name?: string
   space?: string
   owner?: string
   server_url?: string

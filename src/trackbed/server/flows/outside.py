@@ -75,7 +75,15 @@ def child(tx: Tx, job: runs.RunRow, ident: str, *, name: str | None, started_us:
             created_us=min(max(started_us, job.created_us), tx.now_us),
         ),
     )  # fmt: skip
-    tx.emit(Event("run.child_began", job.id, job.space_id, job.id, data={"child": runs.ref_of(row), "id": row.id}))
+    tx.emit(
+        Event(
+            "run.child_began",
+            job.id,
+            job.space_id,
+            job.id,
+            data={"ref": runs.ref_of(job), "child": runs.ref_of(row), "id": row.id},
+        )
+    )
     return _first_attempt(tx, row)
 
 
