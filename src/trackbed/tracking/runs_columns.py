@@ -1,10 +1,11 @@
 """Which metrics, params and tags runs carry: columns come from here, never from the rows that happen to be loaded."""
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import Select, func, select
+from sqlalchemy import ColumnElement, Select, func, select
 
 from trackbed.db import ReadTx, scope_clause
 from trackbed.domain.scope import Scope
@@ -16,11 +17,14 @@ MOST = 1000
 NEWEST = 10_000  # runs looked through; the reply says so, and a column may be asked for by a name that is not in it
 
 
-def columns(tx: ReadTx, scope: Scope, *, project: str = "", search: str = "", limit: int = 200) -> ColumnsReply:
-    """Return names and how many of the newest runs have each; `search` is a part of the name in any case of letters."""
-    mine = [scope_clause(run, scope)]
-    if project:
-        mine.append(run.c.project == project)
+def columns(
+    tx: ReadTx, scope: Scope, *, where: Sequence[ColumnElement[bool]] = (), search: str = "", limit: int = 200
+) -> ColumnsReply:
+    """Return names and how many of the newest runs that meet `where` have each.
+
+    `search` is a part of the name in any case of letters.
+    """
+    mine = [scope_clause(run, scope), *where]
     newest = select(run.c.id, run.c.tags).where(*mine).order_by(run.c.created_us.desc(), run.c.id.desc()).limit(NEWEST)
     ids = select(newest.subquery().c.id)
     limit = max(1, min(limit, MOST))

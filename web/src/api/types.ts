@@ -763,6 +763,7 @@ export interface ColumnsReply {
   params?: ColumnInfo[]
   tags?: ColumnInfo[]
   total?: Record<string, number>
+  looked?: number
 }
 
 export interface Spread {
