@@ -121,6 +121,7 @@ export interface Assignment {
   on_preempt?: OnPreempt
   on_rank_loss?: string
   time_limit_s?: number | null
+  trial_steps?: number
   lease?: LeaseSettings
 }
 
@@ -312,11 +313,6 @@ export interface Problem {
   faults?: FaultView[]
 }
 
-export interface Reason {
-  code: string
-  params?: Record<string, unknown>
-}
-
 export interface TreeFacts {
   digest: string
   commit?: string
@@ -351,6 +347,7 @@ export interface SubmitRequest {
   reproduces?: string
   values?: Record<string, unknown>
   set_fields?: string[]
+  trial?: TrialRequest | null
 }
 
 export interface ResolvedValue {
@@ -375,6 +372,8 @@ export interface SubmitReply {
   runs?: SubmittedRun[]
   group?: string
   resolved?: ResolvedValue[]
+  trial_id?: string
+  trial_ref?: string
 }
 
 export interface AttemptView {
@@ -477,6 +476,7 @@ export interface RunDetail {
   models?: string[]
   reproduces?: string
   nondeterminism?: string[]
+  trial?: TrialView | null
 }
 
 export interface RunPage {
@@ -682,6 +682,7 @@ export interface DataPin {
   digest?: string
   kind?: 'file' | 'folder'
   size_bytes?: number
+  slice_of?: string
 }
 
 export interface FromPin {
@@ -720,6 +721,11 @@ export interface Stage {
   uses?: Uses | null
 }
 
+export interface Trial {
+  steps?: number
+  full_steps?: number
+}
+
 export interface Spec {
   version?: number
   project?: string
@@ -751,4 +757,5 @@ export interface Spec {
   register?: RegisterRule | null
   cache?: boolean
   matrix?: Record<string, unknown[]>
+  trial?: Trial | null
 }
