@@ -55,7 +55,9 @@ def submit(inst: Installation, folder: Path, *args: str, status: int = 0) -> tup
     return json.loads(done.stdout), done.stderr
 
 
-def test_a_trial_tells_what_the_full_run_will_take_and_the_run_waits_for_a_word(inst: Installation, folder: Path) -> None:
+def test_a_trial_tells_what_the_full_run_will_take_and_the_run_waits_for_a_word(
+    inst: Installation, folder: Path
+) -> None:
     view, told = submit(inst, folder)
     report = view["report"]
     assert view["state"] == "good" and report["steps"] == 12 and "release" in told

@@ -59,12 +59,28 @@ export interface RoleRequest {
   role: string
 }
 
+export interface NamingRequest {
+  space?: string
+  name?: string
+  tags?: string[]
+  expected?: number | null
+}
+
+export interface NamingView {
+  name?: string
+  tags?: string[]
+  example?: string
+  tag_examples?: string[]
+  version?: number
+}
+
 export interface ProjectView {
   name: string
   space: string
   runs?: number
   created_us?: number
   aliases?: string[]
+  naming?: NamingView | null
 }
 
 export interface NodeSlot {

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from trackbed.access import ProjectRow, ensure_project, next_run_number, space_named
+from trackbed.access import ProjectRow, ensure_project, naming, next_run_number, space_named
 from trackbed.base.entropy import new_id
 from trackbed.base.errors import BadInput, Denied, Fault, NotFound, TrackbedError
 from trackbed.base.ids import Digest
@@ -251,6 +251,9 @@ def resolve(tx: ReadTx, scope: Scope, request: SubmitRequest, outer: list[Fault]
         with _collected(found, "register.when"):
             when.parse(spec.register.when)
     found.faults += _environment(request)
+    if not request.reproduces:  # a run that stands keeps its name, and its reproduction has it too
+        rule = naming.rule_of(tx, scope, spec.space, spec.project)
+        found.faults += rule.faults(spec.name, spec.tags, user=scope.actor.name)
     tree = request.tree
     sent = tree is None or not tree.digest or may_use(tx, scope, Digest(tree.digest))
     if not sent:  # what is in a tree that they may not read is not told

@@ -4,6 +4,7 @@ from typing import Any
 
 from litestar import Response, get, patch, post
 
+from trackbed.access import naming
 from trackbed.base.errors import BadInput, NotFound
 from trackbed.db import ReadTx, Tx
 from trackbed.domain.scope import Permission, Scope
@@ -106,7 +107,18 @@ async def show(trackbed_app: App, who: Scope, run: str) -> RunDetail:
 @patch("/api/v1/runs/{run:str}", opt=WRITE)
 async def change(trackbed_app: App, who: Scope, run: str, data: dict[str, Any]) -> RunView:
     """Change name, description or tags, if nobody did so since."""
-    return await trackbed_app.db.awrite(lambda tx: view(tx, runs.patch(tx, who, run, data)), actor=who.actor)
+
+    def work(tx: Tx) -> RunView:
+        row = runs.patch(tx, who, run, data)
+        if data.keys() & {"name", "tags"}:
+            rule = naming.rule_of(tx, who, row.space, row.project)
+            faults = rule.faults(row.name, runs.from_json(row.tags, []), user=row.owner)
+            faults = [fault for fault in faults if fault.field in data]
+            if faults:
+                raise BadInput("run_patch_wrong", faults=faults)
+        return view(tx, row)
+
+    return await trackbed_app.db.awrite(work, actor=who.actor)
 
 
 @get("/api/v1/runs/{run:str}/trial", opt=READ)
