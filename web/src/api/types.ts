@@ -341,6 +341,9 @@ export interface EnvironmentRecord {
   platform?: string
   executable?: string
   packages?: Package[]
+  lock?: string
+  image?: string
+  modified?: string[]
 }
 
 export interface SubmitRequest {
