@@ -16,7 +16,7 @@ def main() -> None:
     parser.add_argument("verb", choices=["add", "checkout", "status", "start"])
     parser.add_argument("store")
     parser.add_argument("args", nargs="*")
-    parser.add_argument("--level", type=int, default=3)
+    parser.add_argument("--level", type=int, default=2)
     parser.add_argument("--cache", default="")
     parser.add_argument("--owner", default="")
     asked = parser.parse_args()

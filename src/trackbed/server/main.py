@@ -54,6 +54,7 @@ from trackbed.server.routes import (
     store,
     stream,
     system,
+    table,
     templates,
 )
 from trackbed.server.stream import Feed
@@ -67,6 +68,7 @@ _ROUTES: tuple[Any, ...] = (
     access_routes,
     system,
     stream,
+    table,
     runs,
     attempts,
     pool,

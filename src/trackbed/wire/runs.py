@@ -36,7 +36,11 @@ class Package(msgspec.Struct, kw_only=True, omit_defaults=True, array_like=True)
 
 
 class EnvironmentRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """`current`: the environment of the submitting interpreter, pinned by the hashes of its packages' file lists."""
+    """`current`: the environment of the submitting interpreter, pinned by the hashes of its packages' file lists.
+
+    `lock`: packages with hashes, installed once and packed; its digest is that of the canonical text of the lock.
+    `image`: a container image by its digest.
+    """
 
     digest: str = ""  # b3: of the canonical JSON of everything else but `executable`
     kind: str = "current"
@@ -44,6 +48,9 @@ class EnvironmentRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
     platform: str = ""  # "linux-x86_64"
     executable: str = ""  # same machine only
     packages: list[Package] = []
+    lock: str = ""  # canonical text (docs/formats/lock.md)
+    image: str = ""  # name@sha256:…
+    modified: list[str] = []  # installed files that are not as their package says: "package: path sha256=…"
 
 
 class SubmitRequest(msgspec.Struct, kw_only=True, omit_defaults=True):

@@ -353,6 +353,9 @@ export interface EnvironmentRecord {
   platform?: string
   executable?: string
   packages?: Package[]
+  lock?: string
+  image?: string
+  modified?: string[]
 }
 
 export interface SubmitRequest {
@@ -774,4 +777,92 @@ export interface Spec {
   cache?: boolean
   matrix?: Record<string, unknown[]>
   trial?: Trial | null
+}
+
+export interface ColumnInfo {
+  name: string
+  runs?: number
+}
+
+export interface ColumnsReply {
+  metrics?: ColumnInfo[]
+  params?: ColumnInfo[]
+  tags?: ColumnInfo[]
+  total?: Record<string, number>
+}
+
+export interface Spread {
+  count?: number
+  mean?: number | string | null
+  std?: number | string | null
+  min?: number | string | null
+  max?: number | string | null
+}
+
+export interface RunGroup {
+  values: unknown[]
+  runs?: number
+  states?: Record<string, number>
+  created_us?: number
+  metrics?: Record<string, Spread>
+  filter?: string
+}
+
+export interface GroupPage {
+  groups: RunGroup[]
+  total?: number
+}
+
+export interface SavedViewRequest {
+  name: string
+  query: string
+  page?: string
+  project?: string
+  space?: string
+  shared?: boolean
+  expected?: number | null
+}
+
+export interface SavedView {
+  id: string
+  name: string
+  query?: string
+  page?: string
+  project?: string
+  space?: string
+  shared?: boolean
+  owner?: string
+  mine?: boolean
+  created_us?: number
+  updated_us?: number
+  version?: number
+}
+
+export interface TemplateRequest {
+  text: string
+  space?: string
+  expected?: number | null
+}
+
+export interface TemplateVersionView {
+  name: string
+  version: number
+  space?: string
+  description?: string
+  digest?: string
+  text?: string
+  spec?: Record<string, unknown>
+  schema?: Record<string, unknown>
+  required?: string[]
+  locked?: string[]
+  created_us?: number
+  created_by?: string
+  unchanged?: boolean
+}
+
+export interface TemplateView {
+  name: string
+  space: string
+  latest: number
+  versions?: TemplateVersionView[]
 }
