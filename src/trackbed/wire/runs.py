@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from trackbed.wire.marks import Anomaly
 from trackbed.wire.spec import Spec
 
 
@@ -158,6 +159,7 @@ class RunView(msgspec.Struct, kw_only=True, omit_defaults=True):
     card_seconds: float = 0.0
     progress: Progress | None = None
     version: int = 0  # of the row: optimistic writes send it back
+    marks: list[str] = []  # kinds of anomalies that are open: non_finite, spike, divergence, plateau, stalled
     metrics: dict[
         str, float | str
     ] = {}  # last value of the asked columns; non-finite as "NaN", "Infinity", "-Infinity"
@@ -199,6 +201,7 @@ class RunDetail(msgspec.Struct, kw_only=True, omit_defaults=True):
     models: list[str] = []  # name@version registered by this run
     reproduces: str = ""
     nondeterminism: list[str] = []
+    anomalies: list[Anomaly] = []  # newest first
 
 
 class RunPage(msgspec.Struct, kw_only=True, omit_defaults=True):

@@ -440,6 +440,7 @@ export interface RunView {
   card_seconds?: number
   progress?: Progress | null
   version?: number
+  marks?: string[]
   metrics?: Record<string, number | string>
   params?: Record<string, unknown>
 }
@@ -477,6 +478,7 @@ export interface RunDetail {
   models?: string[]
   reproduces?: string
   nondeterminism?: string[]
+  anomalies?: Anomaly[]
 }
 
 export interface RunPage {
