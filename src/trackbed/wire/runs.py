@@ -4,14 +4,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from trackbed.wire.reason import Reason
 from trackbed.wire.spec import Spec
-
-
-class Reason(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """Why something is as it is: a code with a sentence in the catalogues (`reason.<code>`), and the values."""
-
-    code: str
-    params: dict[str, Any] = {}
+from trackbed.wire.trial import TrialRequest, TrialView
 
 
 class TreeFacts(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -68,6 +63,7 @@ class SubmitRequest(msgspec.Struct, kw_only=True, omit_defaults=True):
     reproduces: str = ""  # run id
     values: dict[str, Any] = {}  # what file and --set say, in the form of the file; a template is resolved from it
     set_fields: list[str] = []  # names of those that came by --set
+    trial: TrialRequest | None = None  # a few real steps first; the run is held until they are done
 
 
 class ResolvedValue(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -98,6 +94,8 @@ class SubmitReply(msgspec.Struct, kw_only=True, omit_defaults=True):
     runs: list[SubmittedRun] = []
     group: str = ""
     resolved: list[ResolvedValue] = []  # answer to a dry run
+    trial_id: str = ""  # run that tries it first
+    trial_ref: str = ""
 
 
 class AttemptView(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -206,6 +204,7 @@ class RunDetail(msgspec.Struct, kw_only=True, omit_defaults=True):
     models: list[str] = []  # name@version registered by this run
     reproduces: str = ""
     nondeterminism: list[str] = []
+    trial: TrialView | None = None  # that was made for this run, or that this run is
 
 
 class RunPage(msgspec.Struct, kw_only=True, omit_defaults=True):

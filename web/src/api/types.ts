@@ -59,12 +59,28 @@ export interface RoleRequest {
   role: string
 }
 
+export interface NamingRequest {
+  space?: string
+  name?: string
+  tags?: string[]
+  expected?: number | null
+}
+
+export interface NamingView {
+  name?: string
+  tags?: string[]
+  example?: string
+  tag_examples?: string[]
+  version?: number
+}
+
 export interface ProjectView {
   name: string
   space: string
   runs?: number
   created_us?: number
   aliases?: string[]
+  naming?: NamingView | null
 }
 
 export interface NodeSlot {
@@ -121,6 +137,7 @@ export interface Assignment {
   on_preempt?: OnPreempt
   on_rank_loss?: string
   time_limit_s?: number | null
+  trial_steps?: number
   lease?: LeaseSettings
 }
 
@@ -312,11 +329,6 @@ export interface Problem {
   faults?: FaultView[]
 }
 
-export interface Reason {
-  code: string
-  params?: Record<string, unknown>
-}
-
 export interface TreeFacts {
   digest: string
   commit?: string
@@ -354,6 +366,7 @@ export interface SubmitRequest {
   reproduces?: string
   values?: Record<string, unknown>
   set_fields?: string[]
+  trial?: TrialRequest | null
 }
 
 export interface ResolvedValue {
@@ -378,6 +391,8 @@ export interface SubmitReply {
   runs?: SubmittedRun[]
   group?: string
   resolved?: ResolvedValue[]
+  trial_id?: string
+  trial_ref?: string
 }
 
 export interface AttemptView {
@@ -480,6 +495,7 @@ export interface RunDetail {
   models?: string[]
   reproduces?: string
   nondeterminism?: string[]
+  trial?: TrialView | null
 }
 
 export interface RunPage {
@@ -685,6 +701,7 @@ export interface DataPin {
   digest?: string
   kind?: 'file' | 'folder'
   size_bytes?: number
+  slice_of?: string
 }
 
 export interface FromPin {
@@ -723,6 +740,11 @@ export interface Stage {
   uses?: Uses | null
 }
 
+export interface Trial {
+  steps?: number
+  full_steps?: number
+}
+
 export interface Spec {
   version?: number
   project?: string
@@ -754,6 +776,7 @@ export interface Spec {
   register?: RegisterRule | null
   cache?: boolean
   matrix?: Record<string, unknown[]>
+  trial?: Trial | null
 }
 
 export interface ColumnInfo {
