@@ -56,6 +56,11 @@ def show(run: Run, steps: Annotated[bool, typer.Option("--steps", help=say("cli.
         (say("cli.word.reproduces"), detail.reproduces),
         (say("cli.word.not_exact"), ", ".join(detail.nondeterminism)),
     ])  # fmt: skip
+    if detail.trial is not None:
+        from trackbed.cli.trial import show_trial
+
+        output.line()
+        show_trial(detail.trial)
     _stages(detail.stages)
     _attempts(detail.attempts)
     print_anomalies(detail.anomalies)

@@ -30,6 +30,7 @@ from trackbed.client.phases import Phase, Phases
 from trackbed.client.recorder import Problems, Recorder, now_us, say
 from trackbed.client.spool import Writer
 from trackbed.client.stopping import Saving, Stopping
+from trackbed.client.trial import STEP_KEY, trial_of
 from trackbed.formats import spool as frames
 
 _open: "list[Run]" = []
@@ -142,6 +143,7 @@ class Run:
         self._phases = Phases()
         self._stopping = Stopping(control, rank) if control is not None else None
         self._saving: Saving | None = None
+        self._trial = trial_of() if control is not None else None
         self._sender: subprocess.Popen[bytes] | None = None
         self._server = ""
         self._closed = False
@@ -171,6 +173,11 @@ class Run:
     @property
     def in_job(self) -> bool:
         return self._control is not None
+
+    @property
+    def is_trial(self) -> bool:
+        """Whether this is a trial (`submit --trial`): a few steps on one card with a part of the data."""
+        return self._trial is not None
 
     @property
     def forked(self) -> bool:
@@ -360,13 +367,19 @@ class Run:
     def should_stop(self, step: int) -> bool:
         """Whether to save and leave after this step: one answer per step for all ranks that ask every step."""
         try:
+            if self._trial is not None and self.rank == 0 and self._trial.is_new(step):
+                self._recorder.points({STEP_KEY: step}, step, now_us())
+            if self._trial is not None and self._trial.is_last(step):
+                return True
             return self._stopping is not None and self._stopping.should_stop(step)
         except Exception as broken:
             self._problems.report("stop_unreadable", error=repr(broken))
             return False
 
     def should_save(self, step: int) -> bool:
-        """Whether the run's `checkpoint: {every: …}` asks for a checkpoint after this step."""
+        """Whether the run's `checkpoint: {every: …}` asks for a checkpoint after this step; in a trial, its last does too."""
+        if self._trial is not None and self._trial.is_last(step):
+            return True
         if self._saving is None:
             steps, seconds = os.environ.get("TRACKBED_CHECKPOINT_STEPS"), os.environ.get("TRACKBED_CHECKPOINT_SECONDS")
             self._saving = Saving(

@@ -55,6 +55,7 @@ from trackbed.server.routes import (
     store,
     stream,
     system,
+    table,
     templates,
 )
 from trackbed.server.stream import Feed
@@ -68,6 +69,7 @@ _ROUTES: tuple[Any, ...] = (
     access_routes,
     system,
     stream,
+    table,
     runs,
     attempts,
     pool,
