@@ -4,14 +4,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from trackbed.wire.marks import Anomaly
+from trackbed.wire.reason import Reason
 from trackbed.wire.spec import Spec
-
-
-class Reason(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """Why something is as it is: a code with a sentence in the catalogues (`reason.<code>`), and the values."""
-
-    code: str
-    params: dict[str, Any] = {}
+from trackbed.wire.trial import TrialRequest, TrialView
 
 
 class TreeFacts(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -41,7 +37,11 @@ class Package(msgspec.Struct, kw_only=True, omit_defaults=True, array_like=True)
 
 
 class EnvironmentRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """`current`: the environment of the submitting interpreter, pinned by the hashes of its packages' file lists."""
+    """`current`: the environment of the submitting interpreter, pinned by the hashes of its packages' file lists.
+
+    `lock`: packages with hashes, installed once and packed; its digest is that of the canonical text of the lock.
+    `image`: a container image by its digest.
+    """
 
     digest: str = ""  # b3: of the canonical JSON of everything else but `executable`
     kind: str = "current"
@@ -49,6 +49,9 @@ class EnvironmentRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
     platform: str = ""  # "linux-x86_64"
     executable: str = ""  # same machine only
     packages: list[Package] = []
+    lock: str = ""  # canonical text (docs/formats/lock.md)
+    image: str = ""  # name@sha256:…
+    modified: list[str] = []  # installed files that are not as their package says: "package: path sha256=…"
 
 
 class SubmitRequest(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -61,6 +64,7 @@ class SubmitRequest(msgspec.Struct, kw_only=True, omit_defaults=True):
     reproduces: str = ""  # run id
     values: dict[str, Any] = {}  # what file and --set say, in the form of the file; a template is resolved from it
     set_fields: list[str] = []  # names of those that came by --set
+    trial: TrialRequest | None = None  # a few real steps first; the run is held until they are done
 
 
 class ResolvedValue(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -91,6 +95,8 @@ class SubmitReply(msgspec.Struct, kw_only=True, omit_defaults=True):
     runs: list[SubmittedRun] = []
     group: str = ""
     resolved: list[ResolvedValue] = []  # answer to a dry run
+    trial_id: str = ""  # run that tries it first
+    trial_ref: str = ""
 
 
 class AttemptView(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -158,6 +164,7 @@ class RunView(msgspec.Struct, kw_only=True, omit_defaults=True):
     card_seconds: float = 0.0
     progress: Progress | None = None
     version: int = 0  # of the row: optimistic writes send it back
+    marks: list[str] = []  # kinds of anomalies that are open: non_finite, spike, divergence, plateau, stalled
     metrics: dict[
         str, float | str
     ] = {}  # last value of the asked columns; non-finite as "NaN", "Infinity", "-Infinity"
@@ -200,6 +207,8 @@ class RunDetail(msgspec.Struct, kw_only=True, omit_defaults=True):
     models: list[str] = []  # name@version registered by this run
     reproduces: str = ""
     nondeterminism: list[str] = []
+    anomalies: list[Anomaly] = []  # newest first
+    trial: TrialView | None = None  # that was made for this run, or that this run is
 
 
 class RunPage(msgspec.Struct, kw_only=True, omit_defaults=True):

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 
 from trackbed.server.app import App
-from trackbed.server.loops import limits, schedule, upkeep, watch
+from trackbed.server.loops import limits, notice, schedule, upkeep, watch
 
 log = logging.getLogger("trackbed.loops")
 
@@ -51,15 +51,14 @@ class Loops:
 
 
 def start(app: App) -> Loops:
-    """Start schedule, watch, limits and upkeep. Call `stop` on what this returns before the database is closed."""
+    """Start schedule, watch, limits, notice and upkeep. Call `stop` on what this returns before the database is closed."""
     watch.adopt(app)
     watching = watch.Watch()
-    return Loops(
-        app,
-        {
-            "schedule": (schedule.tick, 1.0),
-            "watch": (watching.tick, 0.5),
-            "limits": (limits.Limits().tick, 1.0),
-            "upkeep": (upkeep.Upkeep().tick, upkeep.EVERY_S),
-        },
-    ).start()
+    ticks: dict[str, tuple[Callable[[App], object], float]] = {
+        "schedule": (schedule.tick, 1.0),
+        "watch": (watching.tick, 0.5),
+        "limits": (limits.Limits().tick, 1.0),
+        "notice": (notice.Notice().tick, 1.0),
+        "upkeep": (upkeep.Upkeep().tick, upkeep.EVERY_S),
+    }
+    return Loops(app, ticks).start()
