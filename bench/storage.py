@@ -493,7 +493,7 @@ class Bench:
             before = ours.stored() if ours.store.exists() else 0
             took = ours.add(place.parent, owner="run_bench")
             grown.append(ours.stored() - before)
-            walls.append(took.wall_s)
+            walls.append(json.loads(took.out)["put_s"])
             target = self.work / "outc"
             ours.checkout(json.loads(took.out)["digest"], target)
             self.same(place.parent, target)

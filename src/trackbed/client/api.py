@@ -27,6 +27,7 @@ from trackbed.client.push import Progress
 from trackbed.client.submit import Again, Prepared, again, prepare
 from trackbed.domain.states import TERMINAL
 from trackbed.wire.access import Me
+from trackbed.wire.marks import AnomaliesReply, StepsReply
 from trackbed.wire.runs import (
     ArtifactView,
     CloneView,
@@ -213,6 +214,14 @@ class Client:
         )
 
     # curves and logs
+
+    def anomalies(self, run: str) -> AnomaliesReply:
+        """Return what was noticed about the curves of a run, the newest first."""
+        return self.connection.get(f"/api/v1/runs/{part(run)}/anomalies", AnomaliesReply)
+
+    def steps(self, run: str) -> StepsReply:
+        """Return how the steps of a run go: usual time and split, the slow ones, the ranks."""
+        return self.connection.get(f"/api/v1/runs/{part(run)}/steps", StepsReply)
 
     def keys(self, run: str, *, search: str = "", limit: int = 1000) -> list[KeyInfo]:
         """Return the metrics of a run with first, last, least and greatest value."""

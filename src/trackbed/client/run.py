@@ -26,6 +26,7 @@ from trackbed.client.config import Login, find
 from trackbed.client.ending import ending, ending_at_exit, note_exit_status
 from trackbed.client.entries import Params, Summary, Tags
 from trackbed.client.outside import Begin, OutsideFolder
+from trackbed.client.phases import Phase, Phases
 from trackbed.client.recorder import Problems, Recorder, now_us, say
 from trackbed.client.spool import Writer
 from trackbed.client.stopping import Saving, Stopping
@@ -139,6 +140,7 @@ class Run:
         self.rank, self.world = rank, _number("WORLD_SIZE", 1)
         self._output = output
         self._next_step = 0
+        self._phases = Phases()
         self._stopping = Stopping(control, rank) if control is not None else None
         self._saving: Saving | None = None
         self._trial = trial_of() if control is not None else None
@@ -202,6 +204,8 @@ class Run:
             if not -(2**63) <= at < 2**63:
                 raise OverflowError(at)
             self._next_step = at + 1
+            if self._phases.used:
+                values = {**self._phases.take(at), **values}
             self._recorder.points(values, at, now_us())
         except Exception as broken:
             self._problems.report("log_refused", step=repr(step), error=repr(broken))
@@ -214,12 +218,26 @@ class Run:
         unit: str = "",
         tags: Sequence[str] = (),
         deterministic: bool = False,
+        watch: bool | Mapping[str, Any] | None = None,
     ) -> None:
-        """Say what a metric means. `deterministic`: a reproduction must give the same bits."""
+        """Say what a metric means. `deterministic`: a reproduction must give the same bits.
+
+        `watch` says whether its curve is judged while it grows: by default that of a metric with a goal or of a loss.
+        A document sets single rules, as in `{"spike": 15, "plateau": False}` (docs/explanation/noticed.md).
+        """
         said = {"goal": goal, "unit": unit, "tags": list(tags), "deterministic": deterministic}
-        self._recorder.document(
-            frames.DEFINE, {"key": str(name), **{key: value for key, value in said.items() if value}}
-        )
+        document = {"key": str(name), **{key: value for key, value in said.items() if value}}
+        if watch is not None:
+            document["watch"] = watch if isinstance(watch, bool) else dict(watch)
+        self._recorder.document(frames.DEFINE, document)
+
+    def phase(self, name: str) -> Phase:
+        """Say what the program does while the `with` block runs: `data`, `compute`, `communication`, `save`, or any name.
+
+        The next `log` of a new step carries `time/step_s` and `time/<name>_s`, seconds a step. Slow steps are judged by
+        them, and a rank that all others wait for in `communication` is named.
+        """
+        return self._phases.phase(name)
 
     def progress(self, step: int, steps_total: int = 0, seconds_left: float | None = None) -> None:
         """Say how far the run is; shown beside it, not kept."""

@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from trackbed.wire.marks import Anomaly
 from trackbed.wire.reason import Reason
 from trackbed.wire.spec import Spec
 from trackbed.wire.trial import TrialRequest, TrialView
@@ -181,6 +182,7 @@ class RunView(msgspec.Struct, kw_only=True, omit_defaults=True):
     card_seconds: float = 0.0
     progress: Progress | None = None
     version: int = 0  # of the row: optimistic writes send it back
+    marks: list[str] = []  # kinds of anomalies that are open: non_finite, spike, divergence, plateau, stalled
     metrics: dict[
         str, float | str
     ] = {}  # last value of the asked columns; non-finite as "NaN", "Infinity", "-Infinity"
@@ -193,7 +195,7 @@ class CheckpointView(msgspec.Struct, kw_only=True, omit_defaults=True):
     digest: str = ""
     size_bytes: int = 0
     attempt: int = 0
-    state: Literal["staged", "durable", "current"] = "durable"
+    state: Literal["staged", "durable", "current", "dropped"] = "durable"
     created_us: int = 0
 
 
@@ -240,6 +242,7 @@ class RunDetail(msgspec.Struct, kw_only=True, omit_defaults=True):
     attempts: list[AttemptView] = []
     stages: list[StageView] = []
     checkpoints: list[CheckpointView] = []
+    checkpoints_dropped: list[CheckpointView] = []  # by `checkpoint.keep`; nothing of them can be fetched
     artifacts: list[ArtifactView] = []
     summary: dict[str, Any] = {}
     metric_keys: list[str] = []
@@ -247,6 +250,7 @@ class RunDetail(msgspec.Struct, kw_only=True, omit_defaults=True):
     reproduces: str = ""
     nondeterminism: list[str] = []
     like: LikeView | None = None
+    anomalies: list[Anomaly] = []  # newest first
     trial: TrialView | None = None  # that was made for this run, or that this run is
 
 

@@ -474,6 +474,7 @@ export interface RunView {
   card_seconds?: number
   progress?: Progress | null
   version?: number
+  marks?: string[]
   metrics?: Record<string, number | string>
   params?: Record<string, unknown>
 }
@@ -484,7 +485,7 @@ export interface CheckpointView {
   digest?: string
   size_bytes?: number
   attempt?: number
-  state?: 'current' | 'durable' | 'staged'
+  state?: 'current' | 'dropped' | 'durable' | 'staged'
   created_us?: number
 }
 
@@ -523,6 +524,7 @@ export interface RunDetail {
   attempts?: AttemptView[]
   stages?: StageView[]
   checkpoints?: CheckpointView[]
+  checkpoints_dropped?: CheckpointView[]
   artifacts?: ArtifactView[]
   summary?: Record<string, unknown>
   metric_keys?: string[]
@@ -530,6 +532,7 @@ export interface RunDetail {
   reproduces?: string
   nondeterminism?: string[]
   like?: LikeView | null
+  anomalies?: Anomaly[]
   trial?: TrialView | null
 }
 
@@ -714,13 +717,14 @@ export interface Keep {
   last?: number
   best?: number
   by?: string
+  goal?: '' | 'max' | 'min'
 }
 
 export interface CheckpointPolicy {
   every_steps?: number | null
   every_s?: number | null
   every_epoch?: boolean
-  keep?: Keep
+  keep?: Keep | null
   upload_every?: number
 }
 

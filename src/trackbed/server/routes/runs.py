@@ -13,6 +13,7 @@ from trackbed.server.flows import clone, lineage, outside, reproduce, trial, ver
 from trackbed.server.flows import submit as submitting
 from trackbed.server.flows.detail import detail
 from trackbed.tracking import facts, runs, runs_attempts
+from trackbed.tracking.anomalies import open_kinds_of
 from trackbed.tracking.metrics import last_values_of
 from trackbed.tracking.metrics_state import word
 from trackbed.tracking.runs_tables import run as run_table
@@ -80,8 +81,15 @@ def with_columns(tx: ReadTx, rows: list[runs.RunRow], columns: list[str]) -> lis
     last = last_values_of(tx, ids, keys) if keys else {}
     values = {run_id: {key: word(value) for key, value in found.items()} for run_id, found in last.items()}
     spent = runs_attempts.spent(tx, ids)
+    marks = open_kinds_of(tx, ids)
     return [
-        run_view(row, metrics=values.get(row.id), params=params.get(row.id), spent=spent.get(row.id, 0.0))
+        run_view(
+            row,
+            metrics=values.get(row.id),
+            params=params.get(row.id),
+            spent=spent.get(row.id, 0.0),
+            marks=marks.get(row.id, ()),
+        )
         for row in rows
     ]
 
