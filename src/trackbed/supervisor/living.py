@@ -26,7 +26,7 @@ from trackbed.supervisor.relay_files import Files
 from trackbed.supervisor.relay_mlflow import Mlflow
 from trackbed.supervisor.relay_told import Spooler
 from trackbed.supervisor.saving import Ended
-from trackbed.supervisor.vitals import Vitals, oom_kills
+from trackbed.supervisor.vitals import EVERY_S, TRIAL_EVERY_S, Vitals, oom_kills, peak_rss_bytes
 from trackbed.wire.attempts import Order
 
 _BEAT_S = 0.02  # how soon an end or an order is seen
@@ -87,7 +87,8 @@ class Living:
         files = Files(self._given.run_id, folder.output, folder.scratch, spooler, attempt.keep_blob)
         relay = Relay(upstream, mlflow, files)
         capture = Capture(attempt.write_lines)
-        vitals = Vitals(accelerator, slot.cards, attempt.write_metrics)
+        every_s = TRIAL_EVERY_S if self._given.trial_steps else EVERY_S
+        vitals = Vitals(accelerator, slot.cards, attempt.write_metrics, every_s=every_s)
         saver = new_saver(attempt)
         ground = Ground(
             folder=folder, port=free_port(), relay_url=relay.url, relay_secret=relay.secret, data=inputs.data,
@@ -109,6 +110,7 @@ class Living:
         self._end_told(mlflow, spooler, judged)
         if left:
             judged.evidence["unkillable"] = left
+        judged.evidence["peak_rss_bytes"] = peak_rss_bytes()
         self._facts.change(
             phase="saving", ranks=list(ranks.states.values()),
             ended_us=max((end.ended_us for end in ranks.ends), default=now_us()),
