@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, CursorResult, Executable, Row, Select, Table, false, true
+from sqlalchemy import ColumnElement, Connection, CursorResult, Executable, Row, Table, false, true
 from sqlalchemy.dialects.postgresql import insert
 
 from trackbed.db.schema import event as event_table
@@ -25,10 +25,10 @@ class ReadTx:
     def rows(self, stmt: Executable, params: Params = None) -> list[Row[Any]]:
         return list(self.connection.execute(stmt, params).fetchall())
 
-    def stream(self, stmt: Select[Any]) -> Iterator[Row[Any]]:
-        """Yield rows as they are fetched, a few at a time: for rows that are large together."""
-        with self.connection.execute(stmt.execution_options(yield_per=16)) as result:
-            yield from result
+    def pages(self, stmt: Executable, *, rows: int = 2000) -> Iterator[Sequence[Row[Any]]]:
+        """Yield the rows of a long answer in parts, without holding all of them."""
+        found = self.connection.execute(stmt, execution_options={"stream_results": True, "yield_per": rows})
+        yield from found.partitions(rows)
 
     def one(self, stmt: Executable, params: Params = None) -> Row[Any] | None:
         """Return the first row, or None."""

@@ -26,6 +26,7 @@ LONG_POINTS = 200_000  # a run that goes on is sealed from here
 SHORT_POINTS = 256  # what a run that has ended may leave in the database
 OBJECT_POINTS = 1_000_000  # of one object; also the most that is decoded at once
 REST_S = 30.0  # after the end, for the last spools
+LINGER_S = 30.0  # sealed frames stay so long for those who read the newest frames in turn (anomalies)
 SLICE_BYTES = 2 * 2**20  # of frames deleted in one write
 MERGE = 8  # neighbouring small objects become one
 _INCARNATION = (1 << 24) - 1

@@ -6,6 +6,7 @@ sealed meanwhile is cut off at the front.
 
 import threading
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +33,7 @@ def frames_of(
     if low is not None and high is not None:
         stmt = stmt.where(frame.c.last_step >= low, frame.c.first_step <= high)
     points = 0
-    for row in tx.stream(stmt):
+    for row in chain.from_iterable(tx.pages(stmt, rows=16)):
         yield row, spool.decode_metrics(spool.decode(row.bytes).frames[0].body)
         points += row.n
         if most and points >= most:

@@ -220,12 +220,15 @@ from trackbed.server.loops import seal
 from trackbed.server.main import open_app
 from trackbed.server.settings import Settings
 from trackbed.tracking import metrics_sealing
+metrics_sealing.LINGER_S = 0.0
 metrics_sealing.REST_S, metrics_sealing.OBJECT_POINTS, metrics_sealing.SLICE_BYTES = 0.0, 400, 2000
 app = open_app(Settings(home=Path(sys.argv[1])))
-seal.Sealer().tick(app)
+sealer = seal.Sealer()
+sealer.tick(app)
+sealer.tick(app)
 app.db.close()
 """
-LIMITS = {"REST_S": 0.0, "OBJECT_POINTS": 400, "SLICE_BYTES": 2000}
+LIMITS = {"REST_S": 0.0, "LINGER_S": 0.0, "OBJECT_POINTS": 400, "SLICE_BYTES": 2000}
 
 
 @pytest.fixture(scope="module")
@@ -277,7 +280,9 @@ def test_a_sealer_killed_between_any_two_steps_loses_and_doubles_nothing(
         monkeypatch.setattr(metrics_sealing, name, value)
     with opened(home) as app:
         read_all(app, run)
-        seal.Sealer().tick(app)
+        sealer = seal.Sealer()
+        sealer.tick(app)
+        sealer.tick(app)  # what lingered goes
         read_all(app, run)
         assert [one.points for one in app.db.read(lambda tx: seals_of(tx, run))] == [400, 400]  # 200 are too few
         assert app.db.read(lambda tx: tx.scalar(select(func.count()).select_from(frame))) == 4

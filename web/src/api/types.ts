@@ -59,12 +59,28 @@ export interface RoleRequest {
   role: string
 }
 
+export interface NamingRequest {
+  space?: string
+  name?: string
+  tags?: string[]
+  expected?: number | null
+}
+
+export interface NamingView {
+  name?: string
+  tags?: string[]
+  example?: string
+  tag_examples?: string[]
+  version?: number
+}
+
 export interface ProjectView {
   name: string
   space: string
   runs?: number
   created_us?: number
   aliases?: string[]
+  naming?: NamingView | null
 }
 
 export interface NodeSlot {
@@ -95,6 +111,8 @@ export interface Assignment {
   run_id: string
   run_ref: string
   project: string
+  project_id?: string
+  run_name?: string
   space?: string
   owner?: string
   server_url?: string
@@ -121,6 +139,7 @@ export interface Assignment {
   on_preempt?: OnPreempt
   on_rank_loss?: string
   time_limit_s?: number | null
+  trial_steps?: number
   lease?: LeaseSettings
 }
 
@@ -312,11 +331,6 @@ export interface Problem {
   faults?: FaultView[]
 }
 
-export interface Reason {
-  code: string
-  params?: Record<string, unknown>
-}
-
 export interface TreeFacts {
   digest: string
   commit?: string
@@ -341,6 +355,9 @@ export interface EnvironmentRecord {
   platform?: string
   executable?: string
   packages?: Package[]
+  lock?: string
+  image?: string
+  modified?: string[]
 }
 
 export interface SubmitRequest {
@@ -351,6 +368,8 @@ export interface SubmitRequest {
   reproduces?: string
   values?: Record<string, unknown>
   set_fields?: string[]
+  like?: string
+  trial?: TrialRequest | null
 }
 
 export interface ResolvedValue {
@@ -366,6 +385,20 @@ export interface SubmittedRun {
   values?: Record<string, unknown>
 }
 
+export interface Estimate {
+  starts_now?: boolean
+  reason?: Reason | null
+  ahead?: number
+  not_before_s?: number | null
+  card_hours_most?: number | null
+  card_hours_like?: number | null
+  seconds_like?: number | null
+  like?: number
+  cost_most?: number | null
+  cost_like?: number | null
+  currency?: string
+}
+
 export interface SubmitReply {
   run_id?: string
   ref?: string
@@ -375,6 +408,9 @@ export interface SubmitReply {
   runs?: SubmittedRun[]
   group?: string
   resolved?: ResolvedValue[]
+  estimate?: Estimate | null
+  trial_id?: string
+  trial_ref?: string
 }
 
 export interface AttemptView {
@@ -440,6 +476,7 @@ export interface RunView {
   card_seconds?: number
   progress?: Progress | null
   version?: number
+  marks?: string[]
   metrics?: Record<string, number | string>
   params?: Record<string, unknown>
 }
@@ -450,7 +487,7 @@ export interface CheckpointView {
   digest?: string
   size_bytes?: number
   attempt?: number
-  state?: 'current' | 'durable' | 'staged'
+  state?: 'current' | 'dropped' | 'durable' | 'staged'
   created_us?: number
 }
 
@@ -463,6 +500,24 @@ export interface ArtifactView {
   created_us?: number
 }
 
+export interface FieldChange {
+  field: string
+  before?: unknown
+  after?: unknown
+}
+
+export interface LikeView {
+  run_id: string
+  ref: string
+  kind?: 'clone' | 'fork'
+  changes?: FieldChange[]
+}
+
+export interface CloneView {
+  request: SubmitRequest
+  text?: string
+}
+
 export interface RunDetail {
   run: RunView
   spec: Spec
@@ -471,12 +526,16 @@ export interface RunDetail {
   attempts?: AttemptView[]
   stages?: StageView[]
   checkpoints?: CheckpointView[]
+  checkpoints_dropped?: CheckpointView[]
   artifacts?: ArtifactView[]
   summary?: Record<string, unknown>
   metric_keys?: string[]
   models?: string[]
   reproduces?: string
   nondeterminism?: string[]
+  like?: LikeView | null
+  anomalies?: Anomaly[]
+  trial?: TrialView | null
 }
 
 export interface RunPage {
@@ -671,13 +730,14 @@ export interface Keep {
   last?: number
   best?: number
   by?: string
+  goal?: '' | 'max' | 'min'
 }
 
 export interface CheckpointPolicy {
   every_steps?: number | null
   every_s?: number | null
   every_epoch?: boolean
-  keep?: Keep
+  keep?: Keep | null
   upload_every?: number
 }
 
@@ -693,6 +753,7 @@ export interface DataPin {
   digest?: string
   kind?: 'file' | 'folder'
   size_bytes?: number
+  slice_of?: string
 }
 
 export interface FromPin {
@@ -731,6 +792,11 @@ export interface Stage {
   uses?: Uses | null
 }
 
+export interface Trial {
+  steps?: number
+  full_steps?: number
+}
+
 export interface Spec {
   version?: number
   project?: string
@@ -762,4 +828,94 @@ export interface Spec {
   register?: RegisterRule | null
   cache?: boolean
   matrix?: Record<string, unknown[]>
+  trial?: Trial | null
+}
+
+export interface ColumnInfo {
+  name: string
+  runs?: number
+}
+
+export interface ColumnsReply {
+  metrics?: ColumnInfo[]
+  params?: ColumnInfo[]
+  tags?: ColumnInfo[]
+  total?: Record<string, number>
+  looked?: number
+}
+
+export interface Spread {
+  count?: number
+  mean?: number | string | null
+  std?: number | string | null
+  min?: number | string | null
+  max?: number | string | null
+}
+
+export interface RunGroup {
+  values: unknown[]
+  runs?: number
+  states?: Record<string, number>
+  created_us?: number
+  metrics?: Record<string, Spread>
+  filter?: string
+}
+
+export interface GroupPage {
+  groups: RunGroup[]
+  total?: number
+}
+
+export interface SavedViewRequest {
+  name: string
+  query: string
+  page?: string
+  project?: string
+  space?: string
+  shared?: boolean
+  expected?: number | null
+}
+
+export interface SavedView {
+  id: string
+  name: string
+  query?: string
+  page?: string
+  project?: string
+  space?: string
+  shared?: boolean
+  owner?: string
+  mine?: boolean
+  created_us?: number
+  updated_us?: number
+  version?: number
+}
+
+export interface TemplateRequest {
+  text: string
+  space?: string
+  expected?: number | null
+}
+
+export interface TemplateVersionView {
+  name: string
+  version: number
+  space?: string
+  description?: string
+  digest?: string
+  text?: string
+  spec?: Record<string, unknown>
+  schema?: Record<string, unknown>
+  required?: string[]
+  locked?: string[]
+  created_us?: number
+  created_by?: string
+  unchanged?: boolean
+}
+
+export interface TemplateView {
+  name: string
+  space: string
+  latest: number
+  versions?: TemplateVersionView[]
 }

@@ -26,20 +26,26 @@ log = logging.getLogger("trackbed.seal")
 
 @dataclass
 class Sealer:
-    """Remembers which runs were going on: those that are so no longer have just ended."""
+    """Remembers which runs were going on (those that are so no longer have just ended), and whose frames may go soon."""
 
     going: set[str] = field(default_factory=set[str])
     ended: dict[str, float] = field(default_factory=dict[str, float])
     looked_s: float | None = None
+    sweeps: dict[str, float] = field(default_factory=dict[str, float])  # run → not before
 
     def tick(self, app: App) -> None:
-        for run_id in app.db.read(sealing.unswept) if self.looked_s is None else []:
-            _sweep(app, run_id)  # a former life was cut short
+        now_s = app.clock.monotonic_s()
+        if self.looked_s is None:  # a former life was cut short
+            self.sweeps = dict.fromkeys(app.db.read(sealing.unswept), now_s)
+        for run_id in [run_id for run_id, at_s in self.sweeps.items() if at_s <= now_s]:
+            if not app.stopping.is_set():
+                _sweep(app, run_id)
+                del self.sweeps[run_id]
         for run_id in self._due(app):
             if app.stopping.is_set():
                 return
             while seal_some(app, [run_id]) and not app.stopping.is_set():
-                pass
+                self.sweeps.setdefault(run_id, now_s + sealing.LINGER_S)
             merge_some(app, run_id)
 
     def _due(self, app: App) -> list[str]:
@@ -108,9 +114,6 @@ def _store(app: App, batch: list[sealing.Sealing]) -> list[sealing.Sealing]:
 
     done = app.db.write(keep, actor=ACTOR, lane="bulk")
     faults.point("seal.sweep")
-    for one in done:
-        if not one.replaces:
-            _sweep(app, one.run_id)
     return done
 
 
