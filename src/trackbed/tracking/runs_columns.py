@@ -42,7 +42,7 @@ def columns(
 
 def _names(tx: ReadTx, stmt: Select[*tuple[Any, ...]], search: str) -> list[ColumnInfo]:
     rows: list[Any] = tx.rows(stmt)
-    return _sorted({name: count for name, count in rows}, search)
+    return _sorted(dict(rows), search)
 
 
 def _tags(tx: ReadTx, newest: Select[*tuple[Any, ...]], search: str) -> list[ColumnInfo]:
