@@ -1063,6 +1063,19 @@ export interface TemplateView {
   versions?: TemplateVersionView[]
 }
 
+export interface SpecText {
+  text?: string | null
+  values?: Record<string, unknown> | null
+}
+
+export interface SpecRead {
+  text: string
+  values: Record<string, unknown>
+  spec: Spec
+  faults?: FaultView[]
+  warnings?: Reason[]
+}
+
 export interface TrialRequest {
   steps?: number
   data_bytes?: number
