@@ -14,7 +14,7 @@ PYTEST := $(BIN)/python -m pytest -q
 JOBS ?= 3
 FAST := not slow and not gpu and not multi_gpu
 
-.PHONY: quickstart install dev check format test test-full web clean help verify-gpu schema mlflow-venv bench-storage
+.PHONY: quickstart install dev check format test test-full web clean help verify-gpu schema mlflow-venv bench-storage bench-tracking
 
 help:
 	@sed -n '1,10s/^# \{0,1\}//p' Makefile
@@ -58,6 +58,11 @@ mlflow-venv:
 
 test-%: dev
 	$(PYTEST) $(wildcard tests/*/$*) $(T)
+
+# MLflow's server in an environment of its own: python3 -m venv X && X/bin/pip install mlflow psycopg2-binary
+bench-tracking: dev
+	$(BIN)/python bench/tracking.py --mlflow $(MLFLOW) $(ARGS)
+	$(BIN)/python bench/performance_page.py
 
 # DVC in an environment of its own: python3 -m venv X && X/bin/pip install dvc; make bench-storage DVC=X/bin/dvc
 bench-storage: dev
