@@ -1,6 +1,6 @@
 """Writes the tables of docs/explanation/performance.md from bench/results/tracking.json.
 
-    python bench/performance_page.py
+python bench/performance_page.py
 """
 
 import json
@@ -27,7 +27,10 @@ def table(rows: list[dict[str, Any]]) -> str:
     synced = {json.dumps(row["durability"], sort_keys=True): row["durability"] for row in rows if "durability" in row}
     lines += ["", "How both synced:", ""]
     lines += [f"- ours {one['ours']}; MLflow {one['peer']}" for one in synced.values()]
-    told = {f"`{row['command']}` on {row['hardware']}, scale {row['scale']}, MLflow {row['versions'].get('mlflow', '-')}" for row in rows}
+    told = {
+        f"`{row['command']}` on {row['hardware']}, scale {row['scale']}, MLflow {row['versions'].get('mlflow', '-')}"
+        for row in rows
+    }
     return "\n".join([*lines, "", "Measured by:", "", *(f"- {one}" for one in sorted(told))])
 
 
