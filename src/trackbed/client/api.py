@@ -27,6 +27,7 @@ from trackbed.client.push import Progress
 from trackbed.client.submit import Prepared, prepare
 from trackbed.domain.states import TERMINAL
 from trackbed.wire.access import Me
+from trackbed.wire.compare import CompareRequest, Comparison, GroupComparison
 from trackbed.wire.marks import AnomaliesReply, StepsReply
 from trackbed.wire.runs import (
     ArtifactView,
@@ -207,6 +208,25 @@ class Client:
     def anomalies(self, run: str) -> AnomaliesReply:
         """Return what was noticed about the curves of a run, the newest first."""
         return self.connection.get(f"/api/v1/runs/{part(run)}/anomalies", AnomaliesReply)
+
+    def compare(self, runs: Sequence[str], metrics: Sequence[str] = ()) -> Comparison:
+        """Return what differs between 2 to 100 runs, by name, and their metrics with mean and spread over repeats."""
+        return self.connection.post("/api/v1/compare", Comparison, CompareRequest(runs=[*runs], metrics=[*metrics]))
+
+    def tree_file(self, digest: str, path: str, *, most: int) -> bytes | None:
+        """Return the bytes of a file of a captured tree; None for one of more than `most` bytes.
+
+        Raises:
+            NotFound: the tree has no such file.
+        """
+        with self.connection.stream(f"/api/v1/trees/{part(digest)}/content", query={"path": path}) as answer:
+            if int(answer.headers.get("content-length", 0)) > most:
+                return None
+            return answer.read()
+
+    def comparisons(self, run: str) -> list[GroupComparison]:
+        """Return the tables that were made when the groups of a run (a matrix, a pair) had ended."""
+        return self.connection.get(f"/api/v1/runs/{part(run)}/comparisons", list[GroupComparison])
 
     def steps(self, run: str) -> StepsReply:
         """Return how the steps of a run go: usual time and split, the slow ones, the ranks."""
