@@ -1,11 +1,11 @@
-"""The loops of an embedded server: one thread each, poked early by flows, never more than a second apart."""
+"""The loops of an embedded server: one thread each, poked early by flows."""
 
 import logging
 import threading
 from collections.abc import Callable
 
 from trackbed.server.app import App
-from trackbed.server.loops import groups, limits, notice, schedule, watch
+from trackbed.server.loops import groups, limits, notice, schedule, upkeep, watch
 
 log = logging.getLogger("trackbed.loops")
 
@@ -51,7 +51,7 @@ class Loops:
 
 
 def start(app: App) -> Loops:
-    """Start schedule, watch, limits, notice and groups. Call `stop` on what this returns before the database is closed."""
+    """Start all of them. Call `stop` on what this returns before the database is closed."""
     watch.adopt(app)
     watching = watch.Watch()
     ticks: dict[str, tuple[Callable[[App], object], float]] = {
@@ -60,5 +60,6 @@ def start(app: App) -> Loops:
         "limits": (limits.Limits().tick, 1.0),
         "notice": (notice.Notice().tick, 1.0),
         "groups": (groups.Groups().tick, 5.0),
+        "upkeep": (upkeep.Upkeep().tick, upkeep.EVERY_S),
     }
     return Loops(app, ticks).start()
