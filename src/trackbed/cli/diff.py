@@ -47,8 +47,8 @@ def _code(api: "Client", found: "Comparison") -> None:
         if before is None or after is None:
             output.line(say("cli.file_not_text", path=one.name))
             continue
-        names = [f"{run.ref}/{one.name}" for run in found.runs]
-        for line in difflib.unified_diff(before, after, *names, lineterm=""):
+        was, now = (f"{run.ref}/{one.name}" for run in found.runs)
+        for line in difflib.unified_diff(before, after, was, now, lineterm=""):
             color = {"+": "32", "-": "31", "@": "36"}.get(line[:1], "")
             output.line(output.paint(output.clean(line), color))
 

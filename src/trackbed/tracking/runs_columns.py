@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy import ColumnElement, func, select
 
 from trackbed.db import ReadTx, scope_clause
 from trackbed.domain.scope import Scope
@@ -40,14 +40,20 @@ def columns(
     return ColumnsReply(**first, total={kind: len(names) for kind, names in found.items()}, looked=looked)
 
 
-def _names(tx: ReadTx, stmt: Select[str, int], search: str) -> list[ColumnInfo]:
-    return _sorted({row[0]: row[1] for row in tx.rows(stmt)}, search)
+def _names(tx: ReadTx, stmt: Any, search: str) -> list[ColumnInfo]:
+    return _sorted(dict(_pairs(tx, stmt)), search)
 
 
-def _tags(tx: ReadTx, newest: Select[Any], search: str) -> list[ColumnInfo]:
+def _pairs(tx: ReadTx, stmt: Any) -> list[tuple[str, int]]:
+    """Return rows of a name and a count."""
+    rows: list[Any] = tx.rows(stmt)
+    return [(str(row[0]), int(row[1])) for row in rows]
+
+
+def _tags(tx: ReadTx, newest: Any, search: str) -> list[ColumnInfo]:
     runs = newest.subquery()
     counts = Counter[str]()
-    for text, count in tx.rows(select(runs.c.tags, func.count()).group_by(runs.c.tags)):
+    for text, count in _pairs(tx, select(runs.c.tags, func.count()).group_by(runs.c.tags)):
         for tag in msgspec.json.decode(text, type=list[str]):
             counts[tag] += count
     return _sorted(counts, search)

@@ -137,6 +137,7 @@ export interface Assignment {
   resume?: ResumePin | null
   checkpoint?: CheckpointPolicy
   on_preempt?: OnPreempt
+  hang?: Hang
   on_rank_loss?: string
   time_limit_s?: number | null
   trial_steps?: number
@@ -735,6 +736,11 @@ export interface OnPreempt {
   grace_s?: number
 }
 
+export interface Hang {
+  after_s?: number | null
+  end?: boolean
+}
+
 export interface DataPin {
   ref: string
   dataset?: string
@@ -810,6 +816,7 @@ export interface Spec {
   launcher?: 'none' | 'process_per_node' | 'rank_per_card'
   checkpoint?: CheckpointPolicy
   on_preempt?: OnPreempt
+  hang?: Hang
   on_rank_loss?: 'end'
   fencing?: 'relaxed' | 'strict'
   orphan_limit_s?: number
