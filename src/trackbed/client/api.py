@@ -28,7 +28,7 @@ from trackbed.client.submit import Again, Prepared, again, prepare
 from trackbed.domain.states import TERMINAL
 from trackbed.wire.access import Me
 from trackbed.wire.compare import CompareRequest, Comparison, GroupComparison
-from trackbed.wire.marks import AnomaliesReply, StepsReply
+from trackbed.wire.marks import AnomaliesReply, MetricTag, StepsReply, TaggedValue
 from trackbed.wire.runs import (
     ArtifactView,
     CloneView,
@@ -239,6 +239,15 @@ class Client:
         """Return the tables that were made when the groups of a run (a matrix, a pair) had ended."""
         return self.connection.get(f"/api/v1/runs/{part(run)}/comparisons", list[GroupComparison])
 
+    def metric_tags(self, project: str = "") -> list[MetricTag]:
+        """Return the tags of metrics, with the metrics and how many runs have them."""
+        return self.connection.get("/api/v1/metric-tags", list[MetricTag], {"project": project})
+
+    def tagged(self, tag: str, *, project: str = "", dataset: str = "", model: str = "") -> list[TaggedValue]:
+        """Return last and best of metrics with a tag: across runs by time, or along the versions of a dataset or model."""
+        asked = {"project": project, "dataset": dataset, "model": model}
+        return self.connection.get(f"/api/v1/metric-tags/{part(tag)}/values", list[TaggedValue], asked)
+
     def steps(self, run: str) -> StepsReply:
         """Return how the steps of a run go: usual time and split, the slow ones, the ranks."""
         return self.connection.get(f"/api/v1/runs/{part(run)}/steps", StepsReply)
@@ -319,6 +328,20 @@ class Client:
                 if on_wait is not None:
                     on_wait(detail)
                 time.sleep(0.5)
+
+    def first_error(
+        self, run: str, *, rank: int | None = None, attempt: int | None = None, around: int = 20
+    ) -> tuple[list[LogLine], LogLine | None]:
+        """Return the first line of level error with the lines around it, of all levels, and that line; None where there is none."""
+        path = f"/api/v1/runs/{part(run)}/logs"
+        asked: dict[str, Any] = {"rank": rank, "attempt": attempt}
+        found = self.connection.get(path, LogPage, {**asked, "level": "error", "limit": 1}).lines
+        if not found:
+            return [], None
+        first = found[0]
+        before = self.connection.get(path, LogPage, {**asked, "before": first.id, "limit": around}).lines
+        after = self.connection.get(path, LogPage, {**asked, "after": first.id, "limit": around}).lines
+        return [*before[-around:], first, *after[:around]], first
 
     def artifacts(self, run: str) -> list[ArtifactView]:
         return self.connection.get(f"/api/v1/runs/{part(run)}/artifacts", list[ArtifactView])

@@ -701,6 +701,7 @@ export interface LogPage {
   next?: string
   more?: boolean
   previous?: string
+  trimmed?: Record<string, number>
 }
 
 export interface Resources {

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 
 from trackbed.server.app import App
-from trackbed.server.loops import groups, limits, notice, schedule, upkeep, watch
+from trackbed.server.loops import groups, limits, logs, notice, schedule, upkeep, watch
 
 log = logging.getLogger("trackbed.loops")
 
@@ -60,6 +60,7 @@ def start(app: App) -> Loops:
         "limits": (limits.Limits().tick, 1.0),
         "notice": (notice.Notice().tick, 1.0),
         "groups": (groups.Groups().tick, 5.0),
+        "logs": (logs.Logs().tick, logs.EVERY_S),
         "upkeep": (upkeep.Upkeep().tick, upkeep.EVERY_S),
     }
     return Loops(app, ticks).start()
