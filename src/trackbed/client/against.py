@@ -72,7 +72,7 @@ def under(conditions: Spec, spec: Spec) -> Spec:
     }
     return msgspec.structs.replace(
         spec, project=conditions.project, space=conditions.space, data={**spec.data, **data}, seed=conditions.seed,
-        matrix=conditions.matrix, resources=conditions.resources, determinism=conditions.determinism, tags=[],
+        matrix=conditions.matrix, resources=conditions.resources, determinism=conditions.determinism, cache=conditions.cache, tags=[],
         register=None,
     )  # fmt: skip
 
