@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import ColumnElement, Select, func, select
 
 from trackbed.db import ReadTx, scope_clause
 from trackbed.domain.scope import Scope
@@ -40,20 +40,16 @@ def columns(
     return ColumnsReply(**first, total={kind: len(names) for kind, names in found.items()}, looked=looked)
 
 
-def _names(tx: ReadTx, stmt: Any, search: str) -> list[ColumnInfo]:
-    return _sorted(dict(_pairs(tx, stmt)), search)
-
-
-def _pairs(tx: ReadTx, stmt: Any) -> list[tuple[str, int]]:
-    """Return rows of a name and a count."""
+def _names(tx: ReadTx, stmt: Select[*tuple[Any, ...]], search: str) -> list[ColumnInfo]:
     rows: list[Any] = tx.rows(stmt)
-    return [(str(row[0]), int(row[1])) for row in rows]
+    return _sorted(dict(rows), search)
 
 
-def _tags(tx: ReadTx, newest: Any, search: str) -> list[ColumnInfo]:
+def _tags(tx: ReadTx, newest: Select[*tuple[Any, ...]], search: str) -> list[ColumnInfo]:
     runs = newest.subquery()
     counts = Counter[str]()
-    for text, count in _pairs(tx, select(runs.c.tags, func.count()).group_by(runs.c.tags)):
+    rows: list[Any] = tx.rows(select(runs.c.tags, func.count()).group_by(runs.c.tags))
+    for text, count in rows:
         for tag in msgspec.json.decode(text, type=list[str]):
             counts[tag] += count
     return _sorted(counts, search)
