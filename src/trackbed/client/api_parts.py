@@ -90,7 +90,7 @@ class Data:
     ) -> DatasetVersionView:  # fmt: skip
         """Make a version from a folder that was scanned before."""
         _checked(name, "dataset_name_bad")
-        digest = push(self._connection, found, on_progress=on_progress)
+        digest = push(self._connection, found, space=space, on_progress=on_progress)
         body = DatasetCommit(digest=digest, kind=kind, message=message, space=space)
         return self._connection.post(
             f"/api/v1/datasets/{part(name)}/versions", DatasetVersionView, body, key=new_id("idm")

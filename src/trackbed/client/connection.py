@@ -58,12 +58,12 @@ class Connection:
     def get(self, path: str, kind: type[T], query: Query | None = None) -> T:
         return self.decode(self.send("GET", path, query=query), kind)
 
-    def post(self, path: str, kind: type[T], body: Any = None, *, key: str = "") -> T:
+    def post(self, path: str, kind: type[T], body: Any = None, *, key: str = "", query: Query | None = None) -> T:
         """Send a record. With a `key` the call may be repeated: the server does it once."""
-        return self.decode(self.send("POST", path, content=encode(body), key=key), kind)
+        return self.decode(self.send("POST", path, query=query, content=encode(body), key=key), kind)
 
-    def put(self, path: str, kind: type[T], body: Any) -> T:
-        return self.decode(self.send("PUT", path, content=encode(body)), kind)
+    def put(self, path: str, kind: type[T], body: Any, *, query: Query | None = None) -> T:
+        return self.decode(self.send("PUT", path, query=query, content=encode(body)), kind)
 
     def patch(self, path: str, kind: type[T], body: Any) -> T:
         return self.decode(self.send("PATCH", path, content=encode(body)), kind)

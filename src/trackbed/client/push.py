@@ -25,40 +25,43 @@ _ASK = 5000  # digests in one question
 _CHUNK = 1 << 20
 
 
-def push(connection: Connection, scan: Scan, *, on_progress: Progress | None = None) -> Digest:
-    """Bring a scanned folder into the store and return its digest.
+def push(connection: Connection, scan: Scan, *, space: str = "", on_progress: Progress | None = None) -> Digest:
+    """Bring a scanned folder into the store of a space and return its digest.
 
     Raises:
         Conflict: `file_changed`: a file is not what it was when it was scanned.
     """
-    lacking = missing(connection, scan.files)
+    where = {"space": space} if space else {}
+    lacking = missing(connection, scan.files, space=space)
     sizes = {digest: scan.files[digest].stat().st_size for digest in lacking}
     total, done = sum(sizes.values()), 0
     if on_progress:
         on_progress(0, total)
     for digests, body in _batches(lacking, scan.files, sizes):
         connection.send(
-            "POST", "/api/v1/blobs", content=body, content_type="application/octet-stream", repeat=True, timeout_s=300
-        )
+            "POST", "/api/v1/blobs", content=body, content_type="application/octet-stream", query=where, repeat=True,
+            timeout_s=300,
+        )  # fmt: skip
         done += sum(sizes[digest] for digest in digests)
         if on_progress:
             on_progress(done, total)
     for digest in (one for one in lacking if sizes[one] > SMALL_BYTES):
-        _put(connection, digest, scan.files[digest])
+        _put(connection, digest, scan.files[digest], where)
         done += sizes[digest]
         if on_progress:
             on_progress(done, total)
-    connection.put(f"/api/v1/trees/{part(scan.info.digest)}", TreeView, CommitTree(listing=scan.listing))
+    tree = f"/api/v1/trees/{part(scan.info.digest)}"
+    connection.put(tree, TreeView, CommitTree(listing=scan.listing), query=where)
     return scan.info.digest
 
 
-def missing(connection: Connection, digests: Iterable[FileDigest]) -> list[FileDigest]:
+def missing(connection: Connection, digests: Iterable[FileDigest], *, space: str = "") -> list[FileDigest]:
     """Return which blobs the store lacks."""
     found: list[FileDigest] = []
     asked = list(digests)
     for start in range(0, len(asked), _ASK):
         body = HasRequest(file_digests=list(asked[start : start + _ASK]))
-        answer = connection.post("/api/v1/blobs/has", HasReply, body)
+        answer = connection.post("/api/v1/blobs/has", HasReply, body, query={"space": space} if space else {})
         found += [FileDigest(digest) for digest in answer.missing]
     return found
 
@@ -131,7 +134,7 @@ def _batches(
         yield digests, bytes(body)
 
 
-def _put(connection: Connection, digest: FileDigest, path: Path) -> None:
+def _put(connection: Connection, digest: FileDigest, path: Path, where: dict[str, str]) -> None:
     def body() -> Iterator[bytes]:
         with path.open("rb") as file:
             while chunk := file.read(_CHUNK):
@@ -139,7 +142,8 @@ def _put(connection: Connection, digest: FileDigest, path: Path) -> None:
 
     try:
         connection.send(
-            "PUT", f"/api/v1/blobs/{digest}", content=body, content_type="application/octet-stream", timeout_s=3600
-        )
+            "PUT", f"/api/v1/blobs/{digest}", content=body, content_type="application/octet-stream", query=where,
+            timeout_s=3600,
+        )  # fmt: skip
     except Damaged as error:
         raise Conflict("file_changed", path=str(path)) from error

@@ -15,8 +15,10 @@ from trackbed.base.errors import Internal, NotYet
 from trackbed.base.ids import Digest
 from trackbed.clusters import NodeFolder
 from trackbed.clusters.node_folder import replace
-from trackbed.storage.cache import NodeCache
+from trackbed.storage.cache import NodeCache, Trees
 from trackbed.storage.store import Store
+from trackbed.supervisor.lease import Server
+from trackbed.supervisor.reaching import Reaching
 from trackbed.wire.attempts import Assignment
 
 Opener = Callable[[str], Store]  # the store at a URL, the same one again where nothing changed
@@ -84,11 +86,15 @@ class Preparation:
         }  # fmt: skip
         replace(self._folder.control / "job.json", msgspec.json.encode(job))
 
+    def _reach(self) -> Trees:
+        """The store, and behind it the server for what other spaces hold."""
+        return Reaching(self.store, lambda: Server(self._assignment)) if self._assignment.server_url else self.store
+
     def _link(self, place: Path, digest: str, *, one_file: bool) -> Path:
         """Put a link to the node's read-only copy, fetched once for all attempts, and return what the job sees."""
         if not digest:
             raise Internal("internal", what=f"the assignment pins no digest for {place.name}")
-        self._cache = self._cache or NodeCache(self._folder.cache, self.store)
+        self._cache = self._cache or NodeCache(self._folder.cache, self._reach())
         target = node_copy(self._cache, Digest(digest))
         if not place.is_symlink():
             place.symlink_to(target)

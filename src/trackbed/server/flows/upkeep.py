@@ -161,9 +161,7 @@ def note_gc(tx: Tx, report: CollectReply | None, *, seconds: float, failed: str 
 
 def room_of(app: App, asked: StoreSettings) -> Room:
     """Measure the place of the store. Lists its packs: seconds on a large bucket."""
-    stored = 0
-    if isinstance(app.store, ChunkStore):
-        stored = sum(info.size for info in app.store.backend.list("packs/"))
+    stored = sum(info.size for store in app.chunk_stores().values() for info in store.backend.list("packs/"))
     parts = urlsplit(app.settings.store_url)
     if parts.scheme == "file":
         disk = os.statvfs(Path(unquote(parts.path)))
@@ -227,7 +225,7 @@ def view(app: App, tx: ReadTx) -> StoreView:
     last = tx.one(select(sample).order_by(sample.c.time_us.desc()).limit(1))
     low = _get(tx, "low", _Low)
     found = StoreView(
-        url=app.settings.store_url, sealed=isinstance(app.store, ChunkStore), settings=settings(tx), gc=gc_state(tx),
+        url=app.settings.store_url, sealed=app.domains is not None or isinstance(app.store, ChunkStore), settings=settings(tx), gc=gc_state(tx),
         low=bool(low.since_us), low_since_us=low.since_us,
     )  # fmt: skip
     if last is not None:
