@@ -24,12 +24,13 @@ from trackbed.client import config
 from trackbed.client.api_parts import Data, Models, People, Pool, Templates
 from trackbed.client.connection import PATIENCE_S, Connection, encode, part
 from trackbed.client.push import Progress
-from trackbed.client.submit import Prepared, prepare
+from trackbed.client.submit import Again, Prepared, again, prepare
 from trackbed.domain.states import TERMINAL
 from trackbed.wire.access import Me
 from trackbed.wire.marks import AnomaliesReply, StepsReply
 from trackbed.wire.runs import (
     ArtifactView,
+    CloneView,
     EventView,
     RunDetail,
     RunPage,
@@ -114,10 +115,20 @@ class Client:
         return self.send(prepare(spec, sets), dry_run=dry_run, trial=trial, on_progress=on_progress)
 
     def send(
-        self, prepared: Prepared, *, dry_run: bool = False, trial: TrialRequest | None = None, on_progress: Progress | None = None
+        self, prepared: Prepared | Again, *, dry_run: bool = False, trial: TrialRequest | None = None, on_progress: Progress | None = None
     ) -> SubmitReply:  # fmt: skip
         """Submit what was captured before."""
         return prepared.send(self.connection, dry_run=dry_run, trial=trial, on_progress=on_progress)
+
+    def like(
+        self, run: str, sets: Sequence[str] = (), *, fork: bool = False, checkpoint: str = "", model: str = ""
+    ) -> Again:
+        """Return a run to be sent again with other values: `client.send(client.like("demo#17", ["params.lr=1e-4"]))`.
+
+        With `fork` it begins from a checkpoint of the run (a step or name; default the latest), or from `model`.
+        """
+        query = {"fork": fork, "checkpoint": checkpoint, "model": model}
+        return again(self.connection.get(f"/api/v1/runs/{part(run)}/clone", CloneView, query), sets)
 
     def trial(self, run: str) -> TrialView:
         """Return the trial that was made for a run, or that it is.
