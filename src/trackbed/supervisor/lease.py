@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 import httpx
@@ -41,7 +41,7 @@ class Server:
     @contextmanager
     def stream(
         self, path: str, query: dict[str, str], *, headers: dict[str, str] | None = None
-    ) -> Iterator[httpx.Response]:
+    ) -> Generator[httpx.Response]:
         """Ask for something that this attempt may read, as it streams in; raises httpx.HTTPError when no answer comes."""
         timeout = httpx.Timeout(60.0, connect=5.0)
         with self._http.stream("GET", self._url + path, params=query, headers=headers, timeout=timeout) as answer:

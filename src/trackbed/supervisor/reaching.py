@@ -4,7 +4,7 @@ own domain has it → read directly     else → listing and files over HTTP, ea
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -88,7 +88,7 @@ def _checked(answer: httpx.Response, digest: Digest) -> None:
 
 
 @contextmanager
-def _told(digest: Digest) -> Iterator[None]:
+def _told(digest: Digest) -> Generator[None]:
     try:
         yield
     except httpx.HTTPError as fault:
@@ -96,7 +96,7 @@ def _told(digest: Digest) -> Iterator[None]:
 
 
 @contextmanager
-def _closing(server: Server) -> Iterator[Server]:
+def _closing(server: Server) -> Generator[Server]:
     try:
         yield server
     finally:

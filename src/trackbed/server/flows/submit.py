@@ -74,14 +74,15 @@ async def submit(app: App, scope: Scope, request: SubmitRequest) -> SubmitReply:
             spec=found.spec, warnings=found.warnings, runs=planned, resolved=asked.resolved, estimate=expected
         )
     tried: _Trial | None = None
-    if request.trial is not None and not asked.judged:
+    wanted = request.trial
+    if wanted is not None and not asked.judged:
         found = await app.db.aread(lambda tx: resolve(tx, scope, request, outer))
         if found.faults:
             raise wrong(found.faults)
         pins, said = await asyncio.to_thread(
-            lambda: trial.sliced(_store(app, scope, found.spec.space), found.spec.data, request.trial.data_bytes)
+            lambda: trial.sliced(_store(app, scope, found.spec.space), found.spec.data, wanted.data_bytes)
         )
-        tried = _Trial(request.trial, found.spec.data, pins, said)
+        tried = _Trial(wanted, found.spec.data, pins, said)
     if asked.judged:  # everything else that is wrong is told with it
         found = await app.db.aread(lambda tx: resolve(tx, scope, request, outer))
         raise wrong(found.faults)
