@@ -41,7 +41,7 @@ def columns(
 
 
 def _names(tx: ReadTx, stmt: Select[str, int], search: str) -> list[ColumnInfo]:
-    return _sorted({name: count for name, count in map(_pair, tx.rows(stmt))}, search)
+    return _sorted(dict(map(_pair, tx.rows(stmt))), search)
 
 
 def _tags(tx: ReadTx, newest: Select[Any, Any], search: str) -> list[ColumnInfo]:
