@@ -99,11 +99,14 @@ class Connection:
         return self._patiently(once, again=again)
 
     @contextmanager
-    def stream(self, path: str, *, query: Query | None = None, timeout_s: float = 60.0) -> Generator[httpx.Response]:
+    def stream(
+        self, path: str, *, query: Query | None = None, headers: dict[str, str] | None = None, timeout_s: float = 60.0
+    ) -> Generator[httpx.Response]:
         """Open an answer whose body is read bit by bit."""
         params = {name: value for name, value in (query or {}).items() if value is not None and value != ""}
         try:
-            with self._http.stream("GET", path, params=params, timeout=httpx.Timeout(timeout_s, connect=5.0)) as answer:
+            timeout = httpx.Timeout(timeout_s, connect=5.0)
+            with self._http.stream("GET", path, params=params, headers=headers, timeout=timeout) as answer:
                 if not answer.is_success:
                     answer.read()
                     raise problem(answer)

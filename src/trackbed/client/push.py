@@ -1,9 +1,8 @@
-"""Trees to and from the store by proxy: the server is asked what it lacks, and only that is sent.
+"""Trees to the store by proxy: the server is asked what it lacks, and only that is sent.
 
 Blobs first, the listing last: a tree that can be read is whole.
 """
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -12,8 +11,6 @@ from blake3 import blake3
 from trackbed.base.errors import Conflict, Damaged
 from trackbed.base.ids import Digest, FileDigest
 from trackbed.client.connection import Connection, part
-from trackbed.formats.tree import Entry, decode_listing, show, tree_digest
-from trackbed.storage.checkout import checkout
 from trackbed.storage.scan import Scan
 from trackbed.wire.data import CommitTree, HasReply, HasRequest, TreeView
 
@@ -64,54 +61,6 @@ def missing(connection: Connection, digests: Iterable[FileDigest], *, space: str
         answer = connection.post("/api/v1/blobs/has", HasReply, body, query={"space": space} if space else {})
         found += [FileDigest(digest) for digest in answer.missing]
     return found
-
-
-def pull(connection: Connection, digest: str, target: Path, *, check: Callable[[list[Entry]], None] | None = None,
-         on_progress: Progress | None = None) -> list[Entry]:  # fmt: skip
-    """Write a tree into `target`, which must not exist or be empty: exact bytes, modes, links; all or nothing.
-
-    Raises:
-        Damaged: `tree_damaged`, `file_damaged`: what came is not what was asked for.
-        Conflict: `storage_target_taken`.
-    """
-    listing = connection.send("GET", f"/api/v1/trees/{part(digest)}/listing").content
-    if tree_digest(listing) != digest:
-        raise Damaged("tree_damaged", digest=digest)
-    entries = decode_listing(listing)
-    if check is not None:
-        check(entries)
-
-    def write(entry: Entry, fd: int) -> None:
-        fetch(connection, digest, entry, fd)
-
-    checkout(entries, target, write, on_progress=on_progress)
-    return entries
-
-
-def fetch(connection: Connection, digest: str, entry: Entry, fd: int) -> None:
-    """Write one file of a tree into an open, empty file, verified."""
-    hasher = blake3()
-    if entry.size:
-        with connection.stream(f"/api/v1/trees/{part(digest)}/content", query=_asked(entry.path)) as answer:
-            for chunk in answer.iter_bytes(_CHUNK):
-                hasher.update(chunk)
-                _write_all(fd, chunk)
-    if hasher.hexdigest() != entry.digest:
-        raise Damaged("file_damaged", path=show(entry.path), digest=entry.digest)
-
-
-def _asked(path: bytes) -> dict[str, str]:
-    """How a path is asked for: as text, or in hex where it is none."""
-    try:
-        return {"path": path.decode("utf-8")}
-    except UnicodeDecodeError:
-        return {"path_hex": path.hex()}
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
 
 
 def _batches(
