@@ -6,7 +6,7 @@ What lies there is read through before it is trusted: a file that is whole is no
 for from where it broke off.
 """
 
-# ruff: noqa: PTH101, PTH118, PTH120, PTH211 - paths are bytes, as the file system gives them
+# ruff: noqa: PTH103, PTH106, PTH108, PTH114, PTH118, PTH120, PTH211, PTH101 - paths are bytes, as the file system gives them
 
 import fcntl
 import os
@@ -125,14 +125,15 @@ class _Pull:
             elif entry.kind == "l" and not os.path.islink(place):
                 os.symlink(entry.target, place)
         for folder in folders:
-            os.chmod(folder, 0o755)
+            os.chmod(folder, 0o755)  # noqa: S103 - as every checkout
 
     def _clear(self, root: bytes, wanted: set[bytes]) -> None:
         """Take away what another pull of the tree (of other paths) left here."""
-        for folder, _, files in os.walk(root, topdown=False):
-            for name in files:
-                if os.path.join(folder, name) not in wanted:
-                    os.unlink(os.path.join(folder, name))
+        for folder, below, files in os.walk(root, topdown=False):
+            for name in [*files, *below]:
+                place = os.path.join(folder, name)
+                if place not in wanted and (name in files or os.path.islink(place)):
+                    os.unlink(place)
             if folder not in wanted:
                 os.rmdir(folder)
 

@@ -52,7 +52,8 @@ class Origin:
             def do_GET(self) -> None:
                 url = urlsplit(self.path)
                 if url.path.endswith("/listing"):
-                    return self.answer(origin.listing, 200)
+                    self.answer(origin.listing, 200)
+                    return
                 path = parse_qs(url.query)["path"][0]
                 data = (origin.folder / path).read_bytes()
                 start = int((self.headers.get("Range") or "bytes=0-")[6:-1])
