@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from trackbed.base.errors import Denied
-from trackbed.base.home import home
+from trackbed.base.home import home, store_url
 from trackbed.base.units import format_size, parse_duration
 from trackbed.cli import output
 from trackbed.cli.context import client, say
@@ -190,7 +190,7 @@ def check(
 
 def here() -> str:
     """URL of the store of this home folder."""
-    return (home() / "store").absolute().as_uri()
+    return store_url(home())
 
 
 def has_key() -> bool:

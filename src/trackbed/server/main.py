@@ -28,6 +28,7 @@ from trackbed import access
 from trackbed.base import logging
 from trackbed.base.clock import SystemClock
 from trackbed.base.errors import Conflict, Internal, TrackbedError
+from trackbed.base.home import remember_store
 from trackbed.clusters import open_engine
 from trackbed.db import Database, Tx
 from trackbed.domain.scope import SYSTEM, Permission
@@ -40,6 +41,7 @@ from trackbed.server.installation import first_admin, prepare_installation, read
 from trackbed.server.loops import runner
 from trackbed.server.mlflow import routes as mlflow
 from trackbed.server.mlflow.errors import answer
+from trackbed.server.pointers import database_refs
 from trackbed.server.routes import access as access_routes
 from trackbed.server.routes import (
     artifacts,
@@ -168,8 +170,9 @@ def open_app(settings: Settings) -> App:
     db = Database.open(settings.database_url, clock=clock)
     try:
         db.prepare()
-        first = open_sealed(settings)
-        domains = Domains(db, first, lambda domain: open_sealed(settings, domain))
+        first = open_sealed(settings, db=db)
+        remember_store(settings.home, settings.store_url)
+        domains = Domains(db, first, lambda domain: open_sealed(settings, domain, db=db))
         app = App(
             db=db,
             store=SpaceStore(domains, first),
@@ -188,13 +191,17 @@ def open_app(settings: Settings) -> App:
     return app
 
 
-def open_sealed(settings: Settings, domain: str = "") -> ChunkStore:
-    """A domain of an installation's store, under the master key of its home folder; both are made at the first start."""
+def open_sealed(settings: Settings, domain: str = "", *, db: Database | None = None) -> ChunkStore:
+    """A domain of an installation's store, under the master key of its home folder; both are made at the first start.
+
+    Where the place keeps no conditions, pointers live in the database.
+    """
     place = open_backend(settings.store_url)
     master = KeyFile(settings.home / "keys").master(place, further_places(settings.store_url))
     cache = settings.home / "cache" / "index" if settings.store_url.startswith("s3:") else None
     pace = Pace(settings.store_rate) if settings.store_rate else None
-    return open_chunks(domain_url(settings.store_url, domain), master, Options(cache=cache, pace=pace))
+    refs = database_refs(db, domain) if db is not None and not getattr(place, "conditions", True) else None
+    return open_chunks(domain_url(settings.store_url, domain), master, Options(cache=cache, pace=pace, refs=refs))
 
 
 def listen(host: str, port: int) -> socket.socket:

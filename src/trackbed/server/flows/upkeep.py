@@ -29,6 +29,7 @@ HOUR_US = 3600 * 1_000_000
 WINDOWS_H = (1.0, 6.0)  # growth is that of the window in which it is faster
 LEAST_SPAN_US = 10 * 60 * 1_000_000  # measured for less than this, nothing is said
 KEPT_US = 7 * 24 * HOUR_US
+WORK_S = 6 * 3600.0  # for which the right is taken while one collects: as long as the lock of a collection
 LOW_SHARE = 0.05  # of the disk: less than this is low whatever the growth
 OVER = 1.5  # so many times the limit, and the alarm is over
 _T = TypeVar("_T", bound=msgspec.Struct)

@@ -27,7 +27,6 @@ from trackbed.wire.store import CollectReply, CollectRequest
 ACTOR = Actor(ActorKind.SYSTEM, "upkeep", "upkeep")
 EVERY_S = 30.0
 LEASE_S = 120.0
-WORK_S = 6 * 3600.0  # as long as the lock of a collection
 MEASURE_S = 300.0
 SHARE = 10  # a release of one minute is followed by ten of pause
 log = logging.getLogger("trackbed.upkeep")
@@ -106,7 +105,7 @@ class Upkeep:
         app.db.write(lambda tx: upkeep.note_gc(tx, report, seconds=seconds, failed=failed, why=why), actor=ACTOR)
 
     def _hold(self, app: App) -> None:
-        app.db.write(lambda tx: upkeep.lead(tx, lasts_s=WORK_S), actor=ACTOR)
+        app.db.write(lambda tx: upkeep.lead(tx, lasts_s=upkeep.WORK_S), actor=ACTOR)
 
 
 def _by_domain(app: App, rows: list[Row[Any]]) -> Iterator[tuple[ChunkStore, list[Digest]]]:

@@ -88,6 +88,8 @@ async def collect(trackbed_app: App, who: Scope, data: CollectRequest) -> Collec
     """Collect what nothing names, or tell what would be."""
     if data.grace_s < 0:
         raise BadInput("storage_grace_bad", grace=data.grace_s)
+    if not await trackbed_app.db.awrite(lambda tx: upkeep.lead(tx, lasts_s=upkeep.WORK_S), actor=who.actor):
+        raise Conflict("storage_gc_running", where=trackbed_app.settings.store_url)
     begun_s = time.monotonic()
     report = await asyncio.to_thread(collect_store, trackbed_app, data)
     seconds = time.monotonic() - begun_s
