@@ -15,6 +15,7 @@ from trackbed.server.stream import Publisher
 from trackbed.server.wakes import Wakes
 from trackbed.storage import Store
 from trackbed.storage.chunks import ChunkStore
+from trackbed.tracking.metrics_view import Curves
 
 __all__ = ["App", "Publisher", "Settings", "Wakes"]
 
@@ -38,6 +39,9 @@ class App:
     wake: Wakes = field(default_factory=Wakes)
     publisher: Publisher = field(default_factory=Publisher)
     stopping: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self.curves = Curves(self.store)
 
     def store_of(self, space_id: str) -> Store:
         """The store of a space: what is written there is sealed for it alone. Blocks; never inside a transaction."""

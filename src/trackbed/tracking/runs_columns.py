@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, Row, Select, func, select
+from sqlalchemy import ColumnElement, Select, func, select
 
 from trackbed.db import ReadTx, scope_clause
 from trackbed.domain.scope import Scope
@@ -40,22 +40,19 @@ def columns(
     return ColumnsReply(**first, total={kind: len(names) for kind, names in found.items()}, looked=looked)
 
 
-def _names(tx: ReadTx, stmt: Select[str, int], search: str) -> list[ColumnInfo]:
-    return _sorted(dict(map(_pair, tx.rows(stmt))), search)
+def _names(tx: ReadTx, stmt: Select[*tuple[Any, ...]], search: str) -> list[ColumnInfo]:
+    rows: list[Any] = tx.rows(stmt)
+    return _sorted(dict(rows), search)
 
 
-def _tags(tx: ReadTx, newest: Select[Any, Any], search: str) -> list[ColumnInfo]:
+def _tags(tx: ReadTx, newest: Select[*tuple[Any, ...]], search: str) -> list[ColumnInfo]:
     runs = newest.subquery()
     counts = Counter[str]()
-    for text, count in map(_pair, tx.rows(select(runs.c.tags, func.count()).group_by(runs.c.tags))):
+    rows: list[Any] = tx.rows(select(runs.c.tags, func.count()).group_by(runs.c.tags))
+    for text, count in rows:
         for tag in msgspec.json.decode(text, type=list[str]):
             counts[tag] += count
     return _sorted(counts, search)
-
-
-def _pair(row: Row[Any]) -> tuple[str, int]:
-    text, count = tuple[Any, ...](row)
-    return text, count
 
 
 def _sorted(counts: dict[str, int], search: str) -> list[ColumnInfo]:
