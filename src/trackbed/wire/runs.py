@@ -146,6 +146,8 @@ class StageView(msgspec.Struct, kw_only=True, omit_defaults=True):
     reason: Reason | None = None  # why it was taken from an earlier run, or why not
     key: str = ""  # digest of everything that its products depend on
     from_run: str = ""  # run id that left the products of a hit
+    run: str = ""  # run that works on this stage beside the others
+    run_id: str = ""
 
 
 class Progress(msgspec.Struct, kw_only=True, omit_defaults=True):

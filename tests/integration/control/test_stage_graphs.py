@@ -160,7 +160,7 @@ def test_no_run_ever_holds_a_stale_product_and_nothing_is_run_twice(graphs: int)
                     bed.step(run, "user_error")
                     assert world.state(run) == "failed"
                     world.verb("retry", run)
-                ran = bed.finish(run)
+                ran = bed.finish(run, dice, failing=0.1)
                 stages = bed.stages(run)
                 wanted = expected(bed, asked, digests)
                 assert {name: view.products for name, view in stages.items()} == wanted, asked

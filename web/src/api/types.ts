@@ -440,6 +440,8 @@ export interface StageView {
   reason?: Reason | null
   key?: string
   from_run?: string
+  run?: string
+  run_id?: string
 }
 
 export interface Progress {
