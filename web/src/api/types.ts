@@ -111,6 +111,8 @@ export interface Assignment {
   run_id: string
   run_ref: string
   project: string
+  project_id?: string
+  run_name?: string
   space?: string
   owner?: string
   server_url?: string
@@ -830,6 +832,7 @@ export interface ColumnsReply {
   params?: ColumnInfo[]
   tags?: ColumnInfo[]
   total?: Record<string, number>
+  looked?: number
 }
 
 export interface Spread {
