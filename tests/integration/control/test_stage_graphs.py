@@ -141,7 +141,7 @@ def _submit(bed: Bed, asked: Asked) -> str:
     ).run_id  # fmt: skip
 
 
-@pytest.mark.parametrize("graphs", [40, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("graphs", [40, pytest.param(200, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])])
 def test_no_run_ever_holds_a_stale_product_and_nothing_is_run_twice(graphs: int) -> None:
     dice = random.Random(2026 + graphs)
     folder = "/dev/shm" if Path("/dev/shm").is_dir() else None

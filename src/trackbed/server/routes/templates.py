@@ -8,7 +8,8 @@ from litestar import get, post
 from trackbed.base.errors import BadInput
 from trackbed.domain.scope import Permission, Scope
 from trackbed.server.app import App
-from trackbed.wire.templates import TemplateRequest, TemplateVersionView, TemplateView
+from trackbed.server.flows.template import form_view
+from trackbed.wire.templates import FormRequest, FormView, TemplateRequest, TemplateVersionView, TemplateView
 from trackbed.workflow import templates
 from trackbed.workflow.template import read_template
 
@@ -46,4 +47,10 @@ async def add(data: TemplateRequest, trackbed_app: App, who: Scope) -> TemplateV
     )
 
 
-routes: list[Any] = [list_all, show, resolve, add]
+@post("/api/v1/spec-form", opt=READ, status_code=200, name="spec_form", operation_id="spec_form")
+async def spec_form(data: FormRequest, trackbed_app: App, who: Scope) -> FormView:
+    """A file as text, as values and as the fields of a form; given values go into the text, whose comments stay."""
+    return await trackbed_app.db.aread(lambda tx: form_view(tx, who, data))
+
+
+routes: list[Any] = [list_all, show, resolve, add, spec_form]
