@@ -4,6 +4,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from trackbed.wire.problems import FaultView
+from trackbed.wire.reason import Reason
+from trackbed.wire.spec import Spec
+
 
 class TemplateRequest(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A template file. `expected`: the newest version that its writer saw; null: whatever it is."""
@@ -66,4 +70,24 @@ class FormView(msgspec.Struct, kw_only=True, omit_defaults=True):
     values: dict[str, Any] = {}
     fields: list[FormField] = []
     template: str = ""
-    faults: list[dict[str, Any]] = []  # code, field, line, params
+    faults: list[FaultView] = []
+
+
+class SpecText(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A spec in one of its forms: the text of a file, or its values. With both, the values go into the text and its comments stay."""
+
+    text: str | None = None
+    values: dict[str, Any] | None = None
+
+
+class SpecRead(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """The same spec in all forms. Where it has faults `spec` is its sound part, and nothing may be submitted.
+
+    A spec that names a template has no faults of its own here: the template may give what it lacks; a dry run judges both.
+    """
+
+    text: str
+    values: dict[str, Any]
+    spec: Spec
+    faults: list[FaultView] = []
+    warnings: list[Reason] = []

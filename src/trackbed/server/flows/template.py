@@ -9,6 +9,7 @@ from trackbed.db import ReadTx
 from trackbed.domain.scope import Scope
 from trackbed.server.flows.reproduce import pinned
 from trackbed.tracking import runs
+from trackbed.wire.problems import FaultView
 from trackbed.wire.runs import ResolvedValue, SubmitRequest
 from trackbed.wire.spec import Spec
 from trackbed.wire.templates import FormRequest, FormView
@@ -93,5 +94,5 @@ def form_view(tx: ReadTx, scope: Scope, asked: FormRequest) -> FormView:
     if found is not None:
         faults = [loaded.placed(fault) for fault in template.resolve(found, values).faults]
     return FormView(
-        text=text, values=values, fields=form_of(found, values), template=version, faults=[fault._asdict() for fault in faults]
+        text=text, values=values, fields=form_of(found, values), template=version, faults=[FaultView(code=one.code, field=one.field, line=one.line, params=one.params) for one in faults]
     )  # fmt: skip
