@@ -27,7 +27,7 @@ from trackbed.supervisor.relay_mlflow import Mlflow
 from trackbed.supervisor.relay_told import Spooler
 from trackbed.supervisor.saving import Ended
 from trackbed.supervisor.vitals import EVERY_S, TRIAL_EVERY_S, Vitals, oom_kills, peak_rss_bytes
-from trackbed.wire.attempts import Order
+from trackbed.wire.attempts import InputsReport, Order
 
 _BEAT_S = 0.02  # how soon an end or an order is seen
 _TOGETHER_S = 1.0  # after a rank failed, others may be failing of the same reason: their codes are evidence too
@@ -65,7 +65,11 @@ class Living:
         report_end(self._attempt, judged)
 
     def _prepare(self) -> Inputs:
-        inputs = self._attempt.preparation.run(self._between)
+        preparation = self._attempt.preparation
+        inputs = preparation.run(self._between)
+        if preparation.fetches:
+            told = InputsReport(epoch=self._given.epoch, node_rank=self._given.node_rank, inputs=preparation.fetches)
+            self._attempt.sender.journal.add(told)
         if self._given.environment:
             environment.verify(self._given.environment)
         self._between()
