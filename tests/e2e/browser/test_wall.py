@@ -88,7 +88,7 @@ def test_a_pinned_metric_stands_on_top_and_another_metric_is_the_axis(board: Any
     assert page.locator("[data-chart]").first.get_attribute("data-chart") == "eval/loss"
     page.reload()
     expect(page.get_by_role("heading", level=2).first).to_contain_text("Pinned")
-    page.get_by_label("X axis").click()
+    page.get_by_role("combobox", name="X axis").click()
     page.get_by_role("option", name="val/AR@100").click()
     page.wait_for_url(re.compile("x=metrics"))
     page.wait_for_selector("[data-drawn]")
