@@ -1127,7 +1127,7 @@ export interface ColumnsReply {
   looked?: number
 }
 
-export interface Spread {
+export interface GroupSpread {
   count?: number
   mean?: number | string | null
   std?: number | string | null
@@ -1140,7 +1140,7 @@ export interface RunGroup {
   runs?: number
   states?: Record<string, number>
   created_us?: number
-  metrics?: Record<string, Spread>
+  metrics?: Record<string, GroupSpread>
   filter?: string
 }
 
