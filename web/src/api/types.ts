@@ -137,6 +137,7 @@ export interface Assignment {
   resume?: ResumePin | null
   checkpoint?: CheckpointPolicy
   on_preempt?: OnPreempt
+  hang?: Hang
   on_rank_loss?: string
   time_limit_s?: number | null
   trial_steps?: number
@@ -225,6 +226,75 @@ export interface ExitReport {
   stop_step?: number | null
   lost_to_step?: number | null
   salvaged?: boolean
+}
+
+export interface CompareRequest {
+  runs: string[]
+  metrics?: string[]
+}
+
+export interface ComparedRun {
+  id: string
+  ref: string
+  name?: string
+  state?: string
+  owner?: string
+  seed?: number
+  group?: number
+  created_us?: number
+  seconds?: number
+  card_seconds?: number
+  cards?: number
+}
+
+export interface Difference {
+  name: string
+  values: unknown[]
+}
+
+export interface Compared {
+  last: number | string
+  best?: number | string | null
+  best_step?: number | null
+  last_step?: number
+}
+
+export interface MetricColumn {
+  key: string
+  goal?: string
+  unit?: string
+  runs: (Compared | null)[]
+  groups?: Spread[]
+}
+
+export interface Spread {
+  group: number
+  n: number
+  mean?: number | null
+  deviation?: number | null
+  verdict?: string
+}
+
+export interface Comparison {
+  runs: ComparedRun[]
+  params?: Difference[]
+  data?: Difference[]
+  code?: Difference[]
+  files?: Difference[]
+  files_left_out?: number
+  environment?: Difference[]
+  settings?: Difference[]
+  metrics?: MetricColumn[]
+  metrics_left_out?: number
+  matched?: string[]
+  groups?: number
+}
+
+export interface GroupComparison {
+  tag: string
+  project: string
+  made_us: number
+  comparison: Comparison
 }
 
 export interface ListingEntry {
@@ -378,6 +448,27 @@ export interface StepsReply {
   ranks?: RankWork[]
 }
 
+export interface MetricTag {
+  tag: string
+  keys: string[]
+  runs: number
+}
+
+export interface TaggedValue {
+  run: string
+  ref: string
+  name?: string
+  state?: string
+  created_us?: number
+  key: string
+  goal?: string
+  unit?: string
+  last?: number | string
+  best?: number | null
+  data?: Record<string, string>
+  version?: number
+}
+
 export interface FaultView {
   code: string
   field?: string
@@ -510,6 +601,8 @@ export interface StageView {
   reason?: Reason | null
   key?: string
   from_run?: string
+  run?: string
+  run_id?: string
 }
 
 export interface Progress {
@@ -630,13 +723,28 @@ export interface MetricDifference {
   after: string
 }
 
+export interface Unequal {
+  what: string
+  name: string
+  before?: string
+  after?: string
+}
+
 export interface ReproductionVerdict {
   run: string
   reproduces: string
   equal?: boolean
+  verdict?: 'differs' | 'equal' | 'nothing' | 'within'
   finished?: boolean
   keys?: string[]
   first?: MetricDifference | null
+  greatest?: number
+  tolerance?: number
+  products?: number
+  outputs?: number
+  unequal?: Unequal[]
+  why?: Reason[]
+  nondeterminism?: string[]
 }
 
 export interface VerbRequest {
@@ -779,6 +887,7 @@ export interface LogPage {
   next?: string
   more?: boolean
   previous?: string
+  trimmed?: Record<string, number>
 }
 
 export interface Resources {
@@ -812,6 +921,11 @@ export interface CheckpointPolicy {
 export interface OnPreempt {
   signal?: string
   grace_s?: number
+}
+
+export interface Hang {
+  after_s?: number | null
+  end?: boolean
 }
 
 export interface DataPin {
@@ -889,6 +1003,7 @@ export interface Spec {
   launcher?: 'none' | 'process_per_node' | 'rank_per_card'
   checkpoint?: CheckpointPolicy
   on_preempt?: OnPreempt
+  hang?: Hang
   on_rank_loss?: 'end'
   fencing?: 'relaxed' | 'strict'
   orphan_limit_s?: number
@@ -1086,6 +1201,31 @@ export interface TemplateView {
   space: string
   latest: number
   versions?: TemplateVersionView[]
+}
+
+export interface FormField {
+  field: string
+  schema?: Record<string, unknown>
+  value?: unknown
+  origin?: 'default' | 'file' | 'template'
+  default?: string
+  required?: boolean
+  locked?: boolean
+  description?: string
+}
+
+export interface FormRequest {
+  text?: string
+  values?: Record<string, unknown> | null
+  space?: string
+}
+
+export interface FormView {
+  text: string
+  values?: Record<string, unknown>
+  fields?: FormField[]
+  template?: string
+  faults?: FaultView[]
 }
 
 export interface SpecText {
