@@ -4,7 +4,7 @@ Blobs first, the listing last: a tree that can be read is whole.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from blake3 import blake3
@@ -112,7 +112,7 @@ def _write_all(fd: int, data: bytes) -> None:
 
 
 def _batches(
-    lacking: list[FileDigest], files: dict[FileDigest, Path], sizes: dict[FileDigest, int]
+    lacking: list[FileDigest], files: Mapping[FileDigest, Path], sizes: dict[FileDigest, int]
 ) -> Iterator[tuple[list[FileDigest], bytes]]:
     digests: list[FileDigest] = []
     body = bytearray()

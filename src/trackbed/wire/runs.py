@@ -29,6 +29,14 @@ class TreeFacts(msgspec.Struct, kw_only=True, omit_defaults=True):
     patch: str = ""  # text diff against the commit, for reading; the tree is the truth
     patch_cut_bytes: int = 0  # how much of the patch was left out
     nested: list[str] = []  # repositories inside, captured as files: "path@commit"
+    name: str = ""  # of one repository among several: its folder in the tree
+    ignored_paths: list[str] = []  # what git ignores, folders with `/`: it is not in the tree
+    ignored_more: int = 0  # how many of these are not named
+    missing_submodules: list[str] = []  # declared, but not checked out: empty folders
+    lfs_pointers: list[str] = []  # files that hold only a pointer: `git lfs pull` was not run
+    unpushed: list[str] = []  # commits that no remote has: "hash subject"; the newest
+    unpushed_count: int = 0
+    repositories: list["TreeFacts"] = []  # of a tree of several: each with its own digest and commit
 
 
 class Package(msgspec.Struct, kw_only=True, omit_defaults=True, array_like=True):
