@@ -11,11 +11,12 @@ from typing import Any
 
 from trackbed.base.entropy import new_id
 from trackbed.base.errors import Fault, TrackbedError
+from trackbed.base.home import home
 from trackbed.client.connection import Connection
 from trackbed.client.push import Progress, push
-from trackbed.sources.capture import Capture, capture
+from trackbed.sources.capture import Capture, Part, capture_parts
 from trackbed.sources.environment import record_current
-from trackbed.wire.runs import EnvironmentRecord, SubmitReply, SubmitRequest
+from trackbed.wire.runs import EnvironmentRecord, Reason, SubmitReply, SubmitRequest, TreeFacts
 from trackbed.wire.spec import Spec
 from trackbed.workflow import spec as specs
 from trackbed.workflow.spec import Loaded
@@ -23,12 +24,12 @@ from trackbed.workflow.spec import Loaded
 
 @dataclass
 class Prepared:
-    """A spec that was read, and the folder whose working tree goes with it. Nothing is captured yet."""
+    """A spec that was read, and the folders whose working trees go with it. Nothing is captured yet."""
 
     loaded: Loaded
-    folder: Path
+    parts: list[Part]
     allow: tuple[str, ...] = ()
-    base: Path | None = None  # where `code` of the spec starts; None: `folder` was given
+    base: Path | None = None  # where `code` of the spec starts; None: a folder was given
     _captured: Capture | None = field(default=None, repr=False)
 
     def send(
@@ -40,8 +41,8 @@ class Prepared:
             BadInput: `spec_wrong` with every fault, the server's included; `sources_capture_refused`.
         """
         told = self._ask_first(connection)
-        if self.base is not None and self.loaded.spec.template and isinstance(told.code, str):
-            self.folder = self.base / told.code
+        if self.base is not None and self.loaded.spec.template:
+            self.parts = parts_of(told, self.base)
         captured = self.capture()
         environment = self._environment()
         if not dry_run:
@@ -51,13 +52,13 @@ class Prepared:
             values=self.loaded.values, set_fields=self.loaded.set_fields,
         )  # fmt: skip
         reply = connection.post("/api/v1/runs", SubmitReply, request, key="" if dry_run else new_id("idm"))
-        reply.warnings = [*self.loaded.warnings, *reply.warnings]
+        reply.warnings = [*self.loaded.warnings, *tree_warnings(captured.facts), *reply.warnings]
         return reply
 
     def capture(self) -> Capture:
         """Return the working tree as it is now; the second call returns what the first found."""
         if self._captured is None:
-            self._captured = capture(self.folder, allow=self.allow)
+            self._captured = capture_parts(self.parts, allow=self.allow, cache=home() / "client" / "code")
         return self._captured
 
     def _environment(self) -> EnvironmentRecord:
@@ -115,5 +116,30 @@ def prepare(
     else:
         base = Path(source).parent
         loaded = specs.read(Path(source), sets)
-    code = loaded.spec.code if isinstance(loaded.spec.code, str) else "."
-    return Prepared(loaded, folder or base / code, tuple(allow), None if folder else base)
+    if folder is not None:
+        return Prepared(loaded, [Part(folder)], tuple(allow))
+    return Prepared(loaded, parts_of(loaded.spec, base), tuple(allow), base)
+
+
+def parts_of(spec: Spec, base: Path) -> list[Part]:
+    """The folders that a spec names, relative to its own."""
+    if isinstance(spec.code, str):
+        return [Part(base / spec.code)]
+    return [Part(base / one.path, one.name, tuple(one.include)) for one in spec.code]
+
+
+def tree_warnings(facts: TreeFacts) -> list[Reason]:
+    """What a captured tree lacks that its files point to."""
+    found: list[Reason] = []
+    for one in facts.repositories or [facts]:
+        where = one.name or "."
+        if one.lfs_pointers:
+            shown = ", ".join(one.lfs_pointers[:5])
+            found.append(
+                Reason(code="lfs_not_fetched", params={"count": len(one.lfs_pointers), "paths": shown, "where": where})
+            )
+        if one.missing_submodules:
+            shown = ", ".join(one.missing_submodules[:5])
+            found.append(Reason(code="submodule_not_fetched", params={
+                "count": len(one.missing_submodules), "paths": shown, "where": where}))  # fmt: skip
+    return found

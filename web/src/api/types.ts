@@ -330,6 +330,14 @@ export interface TreeFacts {
   patch?: string
   patch_cut_bytes?: number
   nested?: string[]
+  name?: string
+  ignored_paths?: string[]
+  ignored_more?: number
+  missing_submodules?: string[]
+  lfs_pointers?: string[]
+  unpushed?: string[]
+  unpushed_count?: number
+  repositories?: TreeFacts[]
 }
 
 export type Package = [name: string, version: string, digest?: string, source?: string]
@@ -720,6 +728,12 @@ export interface Stage {
   uses?: Uses | null
 }
 
+export interface CodePart {
+  path: string
+  name?: string
+  include?: string[]
+}
+
 export interface Spec {
   version?: number
   project?: string
@@ -730,7 +744,7 @@ export interface Spec {
   template?: string
   data?: Record<string, DataPin>
   from?: FromPin | null
-  code?: string | string[]
+  code?: string | CodePart[]
   environment?: string
   seed?: number
   determinism?: 'exact' | 'recorded'
