@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from trackbed.base.errors import BadInput
+from trackbed.base.units import parse_duration, parse_size
 from trackbed.cli import output
 from trackbed.cli.context import LONG_S, client, current, say, word
 from trackbed.cli.follow import follow_run
@@ -25,14 +27,38 @@ def submit(
     no_cache: Annotated[bool, typer.Option("--no-cache", help=say("cli.opt.no_cache"))] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help=say("cli.opt.dry_run"))] = False,
     follow: Annotated[bool, typer.Option("--follow", "-f", help=say("cli.opt.follow_run"))] = False,
+    trial: Annotated[bool, typer.Option("--trial", help=say("cli.opt.trial"))] = False,
+    trial_steps: Annotated[
+        int, typer.Option("--trial-steps", metavar="N", min=1, max=100_000, help=say("cli.opt.trial_steps"))
+    ] = 20,
+    trial_data: Annotated[str, typer.Option("--trial-data", metavar="SIZE", help=say("cli.opt.trial_data"))] = "64 MiB",
+    trial_limit: Annotated[str, typer.Option("--trial-limit", metavar="TIME", help=say("cli.opt.trial_limit"))] = "10m",
+    full_steps: Annotated[
+        int, typer.Option("--full-steps", metavar="N", min=0, help=say("cli.opt.full_steps"), show_default=False)
+    ] = 0,
+    then_queue: Annotated[bool, typer.Option("--then-queue", help=say("cli.opt.then_queue"))] = False,
 ) -> int:
+    from trackbed.cli.try_first import follow_trial
     from trackbed.client.submit import prepare
+    from trackbed.wire.trial import TrialRequest
+
+    tried = None
+    if trial or then_queue:
+        size, limit_s = _size(trial_data), _duration(trial_limit)
+        tried = TrialRequest(
+            steps=trial_steps, data_bytes=size, limit_s=limit_s, full_steps=full_steps, then_queue=then_queue
+        )  # fmt: skip
 
     live = output.Live(every_s=2.0)
-    with client(patience_s=LONG_S if follow else 10.0) as api:
+    with client(patience_s=LONG_S if follow or tried else 10.0) as api:
         prepared = prepare(file, [*(sets or []), *(["cache=false"] if no_cache else [])], allow=allow or [])
-        reply = api.send(prepared, dry_run=dry_run, on_progress=lambda done, total: output.sending(live, done, total))
+        reply = api.send(
+            prepared, dry_run=dry_run, trial=tried, on_progress=lambda done, total: output.sending(live, done, total)
+        )
         live.clear()
+        if reply.trial_id:
+            status = follow_trial(api, reply)
+            return follow_run(api, reply.run_id) if follow and status == 0 and then_queue else status
         if output.emit_json(reply) and not follow:
             return 0
         if not current().json:
@@ -41,6 +67,20 @@ def submit(
             return 0
         ids = [one.run_id for one in reply.runs] or [reply.run_id]
         return max(follow_run(api, run_id) for run_id in ids)
+
+
+def _size(text: str) -> int:
+    try:
+        return parse_size(text)
+    except ValueError:
+        raise BadInput("spec_bad_size", value=text) from None
+
+
+def _duration(text: str) -> float:
+    try:
+        return parse_duration(text)
+    except ValueError:
+        raise BadInput("spec_bad_duration", value=text) from None
 
 
 def _say(reply: "SubmitReply", *, dry_run: bool) -> None:

@@ -1,7 +1,7 @@
 """The parts of a `Client`: data, models, the pool, people."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ from trackbed.formats.tree import Entry, show
 from trackbed.storage.scan import Scan, scan
 from trackbed.storage.seen import Seen
 from trackbed.wire.access import (
+    NamingRequest,
+    NamingView,
     PersonRequest,
     PersonView,
     ProjectView,
@@ -307,3 +309,10 @@ class People:
 
     def projects(self) -> list[ProjectView]:
         return self._connection.get("/api/v1/projects", list[ProjectView])
+
+    def set_naming(
+        self, project: str, *, name: str = "", tags: Sequence[str] = (), space: str = "default", expected: int | None = None
+    ) -> NamingView:  # fmt: skip
+        """Say what names and tags of a project's runs must look like; both empty takes the rule away."""
+        request = NamingRequest(space=space, name=name, tags=list(tags), expected=expected)
+        return self._connection.put(f"/api/v1/projects/{part(project)}/naming", NamingView, request)

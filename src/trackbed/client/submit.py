@@ -18,6 +18,7 @@ from trackbed.sources.capture import Capture, Part, capture_parts
 from trackbed.sources.environment import record_current
 from trackbed.wire.runs import EnvironmentRecord, Reason, SubmitReply, SubmitRequest, TreeFacts
 from trackbed.wire.spec import Spec
+from trackbed.wire.trial import TrialRequest
 from trackbed.workflow import spec as specs
 from trackbed.workflow.spec import Loaded
 
@@ -33,9 +34,10 @@ class Prepared:
     _captured: Capture | None = field(default=None, repr=False)
 
     def send(
-        self, connection: Connection, *, dry_run: bool = False, on_progress: Progress | None = None
-    ) -> SubmitReply:
-        """Submit.
+        self, connection: Connection, *, dry_run: bool = False, trial: TrialRequest | None = None,
+        on_progress: Progress | None = None,
+    ) -> SubmitReply:  # fmt: skip
+        """Submit; with `trial` the run is held until a few steps of it were tried.
 
         Raises:
             BadInput: `spec_wrong` with every fault, the server's included; `sources_capture_refused`.
@@ -49,7 +51,7 @@ class Prepared:
             push(connection, captured.scan, on_progress=on_progress)
         request = SubmitRequest(
             spec=self.loaded.spec, tree=None if dry_run else captured.facts, environment=environment, dry_run=dry_run,
-            values=self.loaded.values, set_fields=self.loaded.set_fields,
+            values=self.loaded.values, set_fields=self.loaded.set_fields, trial=trial,
         )  # fmt: skip
         reply = connection.post("/api/v1/runs", SubmitReply, request, key="" if dry_run else new_id("idm"))
         reply.warnings = [*self.loaded.warnings, *tree_warnings(captured.facts), *reply.warnings]

@@ -16,6 +16,8 @@ from blake3 import blake3
 
 from trackbed.base.errors import BadInput
 from trackbed.sources.git import plain_remote
+from trackbed.sources.installed import modified_on
+from trackbed.sources.locks import parse
 from trackbed.wire.runs import EnvironmentRecord, Package
 
 # What another interpreter is asked. It has none of our packages, so it tells where to look and we read.
@@ -43,6 +45,28 @@ def record_current(executable: str | Path | None = None) -> EnvironmentRecord:
 
 def record_of(executable: str | Path) -> EnvironmentRecord:
     """As `record_current`, of the interpreter named."""
+    python, where, path = _asked(executable)
+    record = EnvironmentRecord(
+        python=python,
+        platform=where,
+        executable=str(executable),
+        packages=packages_on(path),
+        modified=modified_on(path),
+    )
+    record.digest = digest_of(record)
+    return record
+
+
+def identity(executable: str | Path) -> tuple[str, str]:
+    """Return what an interpreter is and what it runs on: `CPython 3.11.7`, `linux-x86_64`.
+
+    Raises:
+        BadInput: `sources_interpreter_refused`.
+    """
+    return _asked(executable)[:2]
+
+
+def _asked(executable: str | Path) -> tuple[str, str, list[str]]:
     try:
         done = subprocess.run([str(executable), "-I", "-c", _ASK], capture_output=True, check=True, timeout=60)
         implementation, version, where, path = json.loads(done.stdout)
@@ -50,11 +74,7 @@ def record_of(executable: str | Path) -> EnvironmentRecord:
         said = getattr(fault, "stderr", None)
         reason = said.decode("utf-8", "replace").strip()[-500:] if said else str(fault)
         raise BadInput("sources_interpreter_refused", executable=str(executable), reason=reason) from fault
-    record = EnvironmentRecord(
-        python=f"{implementation} {version}", platform=where, executable=str(executable), packages=packages_on(path)
-    )
-    record.digest = digest_of(record)
-    return record
+    return f"{implementation} {version}", where, path
 
 
 def packages_on(path: Iterable[str]) -> list[Package]:
@@ -67,14 +87,23 @@ def packages_on(path: Iterable[str]) -> list[Package]:
 
 
 def digest_of(record: EnvironmentRecord) -> str:
-    """Return `b3:` + BLAKE3 of the canonical JSON of everything but `digest` and `executable`.
+    """Return `b3:` + BLAKE3 of the canonical JSON of everything but `digest` and `executable`; of a lock, its own.
 
-    Canonical: keys sorted, no spaces, UTF-8; packages are [name, version, digest, source].
+    Canonical: keys sorted, no spaces, UTF-8; packages are [name, version, digest, source]; `modified` only where there is any.
+
+    Raises:
+        BadInput: `lock_wrong`.
     """
-    document = {
+    if record.kind == "lock":
+        return parse(record.lock).digest
+    document: dict[str, object] = {
         "kind": record.kind, "python": record.python, "platform": record.platform,
         "packages": [[one.name, one.version, one.digest, one.source] for one in record.packages],
     }  # fmt: skip
+    if record.modified:
+        document["modified"] = record.modified
+    if record.image:
+        document["image"] = record.image
     return "b3:" + blake3(msgspec.json.encode(document, order="sorted")).hexdigest()
 
 
@@ -98,7 +127,16 @@ def differences(before: EnvironmentRecord, after: EnvironmentRecord) -> list[tup
         if old != new:
             exact = old is not None and new is not None and old.version == new.version
             found.append((name, _shown(old, exact=exact), _shown(new, exact=exact)))
+    was, now = dict(map(_split, before.modified)), dict(map(_split, after.modified))
+    found += [(name, was.get(name, ""), now.get(name, "")) for name in sorted(was.keys() | now.keys())
+              if was.get(name) != now.get(name)]  # fmt: skip
     return found
+
+
+def _split(modified: str) -> tuple[str, str]:
+    """`numpy: numpy/core.py sha256=…` → the file, what it holds."""
+    name, _, value = modified.rpartition(" ")
+    return name, value
 
 
 def _shown(package: Package | None, *, exact: bool) -> str:

@@ -56,7 +56,7 @@ class Plan:
     depth: int = 0
     width: int = 0  # of a number, for byte planes; 0: not numbers
     rounded: bool = False  # the bytes are those of the bases, rounded to BF16: seen by the caller
-    level: int = 3
+    level: int = 2
 
 
 class PackWriter:

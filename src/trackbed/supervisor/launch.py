@@ -116,6 +116,8 @@ def base_env(assignment: Assignment, ground: Ground) -> dict[str, str]:
         "TRACKBED_CHECKPOINT_STEPS": str(every.every_steps or ""),
         "TRACKBED_CHECKPOINT_SECONDS": str(every.every_s or ""),
         "TRACKBED_CHECKPOINT_EPOCH": "1" if every.every_epoch else "",
+        "TRACKBED_TRIAL": "1" if assignment.trial_steps else "",
+        "TRACKBED_TRIAL_STEPS": str(assignment.trial_steps or ""),
     }
     env |= {name: value for name, value in maybe.items() if value}
     env |= {f"TRACKBED_DATA_{env_name(name)}": str(path) for name, path in ground.data.items()}

@@ -23,7 +23,7 @@ from trackbed.supervisor.prepare import Inputs, free_port
 from trackbed.supervisor.ranks import Ranks, become_subreaper, signal_number
 from trackbed.supervisor.relay import Relay
 from trackbed.supervisor.saving import Ended
-from trackbed.supervisor.vitals import Vitals, oom_kills
+from trackbed.supervisor.vitals import EVERY_S, TRIAL_EVERY_S, Vitals, oom_kills, peak_rss_bytes
 from trackbed.wire.attempts import Order
 
 _BEAT_S = 0.02  # how soon an end or an order is seen
@@ -80,7 +80,8 @@ class Living:
         accelerator, oom_before = by_kind(slot.card_kind), oom_kills()
         relay = Relay(self._given.server_url, self._given.token)
         capture = Capture(attempt.write_lines)
-        vitals = Vitals(accelerator, slot.cards, attempt.write_metrics)
+        every_s = TRIAL_EVERY_S if self._given.trial_steps else EVERY_S
+        vitals = Vitals(accelerator, slot.cards, attempt.write_metrics, every_s=every_s)
         saver = new_saver(attempt)
         ground = Ground(
             folder=folder, port=free_port(), relay_url=relay.url, relay_secret=relay.secret, data=inputs.data,
@@ -101,6 +102,7 @@ class Living:
         judged = not_started or self._judge(ranks, capture, oom_kills() - oom_before)
         if left:
             judged.evidence["unkillable"] = left
+        judged.evidence["peak_rss_bytes"] = peak_rss_bytes()
         self._facts.change(
             phase="saving", ranks=list(ranks.states.values()),
             ended_us=max((end.ended_us for end in ranks.ends), default=now_us()),

@@ -105,6 +105,21 @@ def parse_field(text: str) -> Field:
     return field
 
 
+def field_text(group: str, name: str) -> str:
+    """Return a field as a filter reads it: quoted where its name holds more than the language takes as one word."""
+    if not group:
+        return name
+    plain = re.fullmatch(r"[\w/@:+%#-]+(\.[\w/@:+%#-]+)*", name)
+    return f"{group}.{name}" if plain else f"{group}.{value_text(name)}"
+
+
+def value_text(value: str | float | bool) -> str:
+    """Return a value as a filter reads it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return repr(value) if isinstance(value, int | float) else "'" + value.replace("'", "''") + "'"
+
+
 def _tokens(text: str) -> list[_Token]:
     found: list[_Token] = []
     at = 0

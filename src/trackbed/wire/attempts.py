@@ -73,6 +73,7 @@ class Assignment(msgspec.Struct, kw_only=True, omit_defaults=True):
     on_preempt: OnPreempt = msgspec.field(default_factory=OnPreempt)
     on_rank_loss: str = "end"
     time_limit_s: float | None = None
+    trial_steps: int = 0  # of a trial: it leaves after so many
     lease: LeaseSettings = msgspec.field(default_factory=LeaseSettings)
 
 

@@ -4,14 +4,19 @@ from typing import Any, Literal
 
 import msgspec
 
+from trackbed.wire.marks import Anomaly
+from trackbed.wire.reason import Reason
 from trackbed.wire.spec import Spec
+from trackbed.wire.trial import TrialRequest, TrialView
 
 
-class Reason(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """Why something is as it is: a code with a sentence in the catalogues (`reason.<code>`), and the values."""
+class CommitFacts(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A commit that lines of a captured tree came from."""
 
-    code: str
-    params: dict[str, Any] = {}
+    id: str
+    author: str = ""
+    time_us: int = 0
+    subject: str = ""
 
 
 class TreeFacts(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -36,6 +41,8 @@ class TreeFacts(msgspec.Struct, kw_only=True, omit_defaults=True):
     lfs_pointers: list[str] = []  # files that hold only a pointer: `git lfs pull` was not run
     unpushed: list[str] = []  # commits that no remote has: "hash subject"; the newest
     unpushed_count: int = 0
+    blame: dict[str, list[tuple[int, int, int]]] = {}  # path → (first line, lines, index in `commits` or -1: not committed)
+    commits: list[CommitFacts] = []  # since the run before, as `blame` names them
     repositories: list["TreeFacts"] = []  # of a tree of several: each with its own digest and commit
 
 
@@ -49,7 +56,11 @@ class Package(msgspec.Struct, kw_only=True, omit_defaults=True, array_like=True)
 
 
 class EnvironmentRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """`current`: the environment of the submitting interpreter, pinned by the hashes of its packages' file lists."""
+    """`current`: the environment of the submitting interpreter, pinned by the hashes of its packages' file lists.
+
+    `lock`: packages with hashes, installed once and packed; its digest is that of the canonical text of the lock.
+    `image`: a container image by its digest.
+    """
 
     digest: str = ""  # b3: of the canonical JSON of everything else but `executable`
     kind: str = "current"
@@ -57,6 +68,9 @@ class EnvironmentRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
     platform: str = ""  # "linux-x86_64"
     executable: str = ""  # same machine only
     packages: list[Package] = []
+    lock: str = ""  # canonical text (docs/formats/lock.md)
+    image: str = ""  # name@sha256:…
+    modified: list[str] = []  # installed files that are not as their package says: "package: path sha256=…"
 
 
 class SubmitRequest(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -69,6 +83,7 @@ class SubmitRequest(msgspec.Struct, kw_only=True, omit_defaults=True):
     reproduces: str = ""  # run id
     values: dict[str, Any] = {}  # what file and --set say, in the form of the file; a template is resolved from it
     set_fields: list[str] = []  # names of those that came by --set
+    trial: TrialRequest | None = None  # a few real steps first; the run is held until they are done
 
 
 class ResolvedValue(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -99,6 +114,9 @@ class SubmitReply(msgspec.Struct, kw_only=True, omit_defaults=True):
     runs: list[SubmittedRun] = []
     group: str = ""
     resolved: list[ResolvedValue] = []  # answer to a dry run
+    commits_before: list[str] = []  # answer to a dry run: of the newest runs of the project
+    trial_id: str = ""  # run that tries it first
+    trial_ref: str = ""
 
 
 class AttemptView(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -166,6 +184,7 @@ class RunView(msgspec.Struct, kw_only=True, omit_defaults=True):
     card_seconds: float = 0.0
     progress: Progress | None = None
     version: int = 0  # of the row: optimistic writes send it back
+    marks: list[str] = []  # kinds of anomalies that are open: non_finite, spike, divergence, plateau, stalled
     metrics: dict[
         str, float | str
     ] = {}  # last value of the asked columns; non-finite as "NaN", "Infinity", "-Infinity"
@@ -207,6 +226,8 @@ class RunDetail(msgspec.Struct, kw_only=True, omit_defaults=True):
     models: list[str] = []  # name@version registered by this run
     reproduces: str = ""
     nondeterminism: list[str] = []
+    anomalies: list[Anomaly] = []  # newest first
+    trial: TrialView | None = None  # that was made for this run, or that this run is
 
 
 class RunPage(msgspec.Struct, kw_only=True, omit_defaults=True):

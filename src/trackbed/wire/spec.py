@@ -56,6 +56,7 @@ class DataPin(msgspec.Struct, kw_only=True, omit_defaults=True):
     digest: str = ""
     kind: Literal["folder", "file"] = "folder"
     size_bytes: int = 0
+    slice_of: str = ""  # of a trial: digest of the whole; `digest` is that of the part it is given
 
 
 class FromPin(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -102,12 +103,20 @@ class Stage(msgspec.Struct, kw_only=True, omit_defaults=True):
     uses: Uses | None = None
 
 
+<<<<<<< HEAD
 class CodePart(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A folder whose working tree goes into the job's: at the top, or in the folder `name`. `include`: ignored files too."""
 
     path: str
     name: str = ""
     include: list[str] = []
+=======
+class Trial(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Marks a run that only tries another one: so many steps on one card, then it leaves."""
+
+    steps: int = 20
+    full_steps: int = 0  # of the run it is made for, where somebody said so
+>>>>>>> main
 
 
 class Spec(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -143,3 +152,4 @@ class Spec(msgspec.Struct, kw_only=True, omit_defaults=True):
     register: RegisterRule | None = None
     cache: bool = True  # a stage that was run before with all the same is not run again
     matrix: dict[str, list[Any]] = {}  # param (or seed) → values; a request only: each run of it has its own values
+    trial: Trial | None = None  # by the server only; nobody writes it into a file

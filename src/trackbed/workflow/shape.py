@@ -55,6 +55,8 @@ def _code(value: Any, found: list[Finding]) -> str | list[dict[str, Any]]:
     parts: list[dict[str, Any]] = []
     for index, item in enumerate(value if isinstance(value, list) else [value]):
         part = {"path": item} if isinstance(item, str) else dict(item)
+        if not part.get("path"):
+            continue  # said already
         if index and not part.get("name"):
             part["name"] = part["path"].rstrip("/").rpartition("/")[2].strip(".")
         parts.append(part)

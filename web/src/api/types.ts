@@ -59,12 +59,28 @@ export interface RoleRequest {
   role: string
 }
 
+export interface NamingRequest {
+  space?: string
+  name?: string
+  tags?: string[]
+  expected?: number | null
+}
+
+export interface NamingView {
+  name?: string
+  tags?: string[]
+  example?: string
+  tag_examples?: string[]
+  version?: number
+}
+
 export interface ProjectView {
   name: string
   space: string
   runs?: number
   created_us?: number
   aliases?: string[]
+  naming?: NamingView | null
 }
 
 export interface NodeSlot {
@@ -121,6 +137,7 @@ export interface Assignment {
   on_preempt?: OnPreempt
   on_rank_loss?: string
   time_limit_s?: number | null
+  trial_steps?: number
   lease?: LeaseSettings
 }
 
@@ -312,11 +329,6 @@ export interface Problem {
   faults?: FaultView[]
 }
 
-export interface Reason {
-  code: string
-  params?: Record<string, unknown>
-}
-
 export interface TreeFacts {
   digest: string
   commit?: string
@@ -349,6 +361,9 @@ export interface EnvironmentRecord {
   platform?: string
   executable?: string
   packages?: Package[]
+  lock?: string
+  image?: string
+  modified?: string[]
 }
 
 export interface SubmitRequest {
@@ -359,6 +374,7 @@ export interface SubmitRequest {
   reproduces?: string
   values?: Record<string, unknown>
   set_fields?: string[]
+  trial?: TrialRequest | null
 }
 
 export interface ResolvedValue {
@@ -383,6 +399,8 @@ export interface SubmitReply {
   runs?: SubmittedRun[]
   group?: string
   resolved?: ResolvedValue[]
+  trial_id?: string
+  trial_ref?: string
 }
 
 export interface AttemptView {
@@ -448,6 +466,7 @@ export interface RunView {
   card_seconds?: number
   progress?: Progress | null
   version?: number
+  marks?: string[]
   metrics?: Record<string, number | string>
   params?: Record<string, unknown>
 }
@@ -485,6 +504,8 @@ export interface RunDetail {
   models?: string[]
   reproduces?: string
   nondeterminism?: string[]
+  anomalies?: Anomaly[]
+  trial?: TrialView | null
 }
 
 export interface RunPage {
@@ -690,6 +711,7 @@ export interface DataPin {
   digest?: string
   kind?: 'file' | 'folder'
   size_bytes?: number
+  slice_of?: string
 }
 
 export interface FromPin {
@@ -728,10 +750,16 @@ export interface Stage {
   uses?: Uses | null
 }
 
+<<<<<<< HEAD
 export interface CodePart {
   path: string
   name?: string
   include?: string[]
+=======
+export interface Trial {
+  steps?: number
+  full_steps?: number
+>>>>>>> main
 }
 
 export interface Spec {
@@ -765,4 +793,93 @@ export interface Spec {
   register?: RegisterRule | null
   cache?: boolean
   matrix?: Record<string, unknown[]>
+  trial?: Trial | null
+}
+
+export interface ColumnInfo {
+  name: string
+  runs?: number
+}
+
+export interface ColumnsReply {
+  metrics?: ColumnInfo[]
+  params?: ColumnInfo[]
+  tags?: ColumnInfo[]
+  total?: Record<string, number>
+}
+
+export interface Spread {
+  count?: number
+  mean?: number | string | null
+  std?: number | string | null
+  min?: number | string | null
+  max?: number | string | null
+}
+
+export interface RunGroup {
+  values: unknown[]
+  runs?: number
+  states?: Record<string, number>
+  created_us?: number
+  metrics?: Record<string, Spread>
+  filter?: string
+}
+
+export interface GroupPage {
+  groups: RunGroup[]
+  total?: number
+}
+
+export interface SavedViewRequest {
+  name: string
+  query: string
+  page?: string
+  project?: string
+  space?: string
+  shared?: boolean
+  expected?: number | null
+}
+
+export interface SavedView {
+  id: string
+  name: string
+  query?: string
+  page?: string
+  project?: string
+  space?: string
+  shared?: boolean
+  owner?: string
+  mine?: boolean
+  created_us?: number
+  updated_us?: number
+  version?: number
+}
+
+export interface TemplateRequest {
+  text: string
+  space?: string
+  expected?: number | null
+}
+
+export interface TemplateVersionView {
+  name: string
+  version: number
+  space?: string
+  description?: string
+  digest?: string
+  text?: string
+  spec?: Record<string, unknown>
+  schema?: Record<string, unknown>
+  required?: string[]
+  locked?: string[]
+  created_us?: number
+  created_by?: string
+  unchanged?: boolean
+}
+
+export interface TemplateView {
+  name: string
+  space: string
+  latest: number
+  versions?: TemplateVersionView[]
 }
