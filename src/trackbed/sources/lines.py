@@ -19,7 +19,9 @@ def changed_files(before: Iterable[Entry], after: Iterable[Entry]) -> list[tuple
     old = {entry.path: entry for entry in before if entry.kind != "d"}
     new = {entry.path: entry for entry in after if entry.kind != "d"}
     gone = {path: old[path] for path in old.keys() - new.keys()}
-    by_digest = {entry.digest: path for path, entry in sorted(gone.items(), reverse=True) if entry.kind == "f" and entry.size}
+    by_digest = {
+        entry.digest: path for path, entry in sorted(gone.items(), reverse=True) if entry.kind == "f" and entry.size
+    }
     found: dict[bytes, tuple[FileDiff, Entry | None, Entry | None]] = {}
     for path in sorted(new.keys() - old.keys()):
         came = new[path]
@@ -82,7 +84,11 @@ def _lines(before: list[str], after: list[str]) -> Iterator[DiffLine]:
     tail = _common(before[head:][::-1], after[head:][::-1])
     matcher = SequenceMatcher(None, before[head : len(before) - tail], after[head : len(after) - tail], autojunk=False)
     codes = [(tag, a + head, b + head, c + head, d + head) for tag, a, b, c, d in matcher.get_opcodes()]
-    codes = [("equal", 0, head, 0, head), *codes, ("equal", len(before) - tail, len(before), len(after) - tail, len(after))]
+    codes = [
+        ("equal", 0, head, 0, head),
+        *codes,
+        ("equal", len(before) - tail, len(before), len(after) - tail, len(after)),
+    ]
     changes = [code for code in codes if code[0] != "equal"]
     shown = 0  # lines of `after` that were told
     for tag, a, b, c, d in changes:

@@ -41,7 +41,9 @@ class TreeFacts(msgspec.Struct, kw_only=True, omit_defaults=True):
     lfs_pointers: list[str] = []  # files that hold only a pointer: `git lfs pull` was not run
     unpushed: list[str] = []  # commits that no remote has: "hash subject"; the newest
     unpushed_count: int = 0
-    blame: dict[str, list[tuple[int, int, int]]] = {}  # path → (first line, lines, index in `commits` or -1: not committed)
+    blame: dict[
+        str, list[tuple[int, int, int]]
+    ] = {}  # path → (first line, lines, index in `commits` or -1: not committed)
     commits: list[CommitFacts] = []  # since the run before, as `blame` names them
     repositories: list["TreeFacts"] = []  # of a tree of several: each with its own digest and commit
 

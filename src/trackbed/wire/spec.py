@@ -103,20 +103,19 @@ class Stage(msgspec.Struct, kw_only=True, omit_defaults=True):
     uses: Uses | None = None
 
 
-<<<<<<< HEAD
 class CodePart(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A folder whose working tree goes into the job's: at the top, or in the folder `name`. `include`: ignored files too."""
 
     path: str
     name: str = ""
     include: list[str] = []
-=======
+
+
 class Trial(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Marks a run that only tries another one: so many steps on one card, then it leaves."""
 
     steps: int = 20
     full_steps: int = 0  # of the run it is made for, where somebody said so
->>>>>>> main
 
 
 class Spec(msgspec.Struct, kw_only=True, omit_defaults=True):
