@@ -22,6 +22,7 @@ from trackbed.base.entropy import new_id
 from trackbed.base.errors import Unavailable
 from trackbed.client import config
 from trackbed.client.api_parts import Data, Models, People, Pool, Templates
+from trackbed.client.api_sources import Code
 from trackbed.client.connection import PATIENCE_S, Connection, encode, part
 from trackbed.client.push import Progress
 from trackbed.client.submit import Prepared, prepare
@@ -76,6 +77,7 @@ class Client:
         self.data = Data(self.connection)
         self.models = Models(self.connection)
         self.templates = Templates(self.connection)
+        self.code = Code(self.connection)
         self.pool = Pool(self.connection)
         self.people = People(self.connection)
 

@@ -14,6 +14,7 @@ from trackbed.base.errors import Fault, TrackbedError
 from trackbed.base.home import home
 from trackbed.client.connection import Connection
 from trackbed.client.push import Progress, push
+from trackbed.sources.blame import add_blame
 from trackbed.sources.capture import Capture, Part, capture_parts
 from trackbed.sources.environment import record_current
 from trackbed.wire.runs import EnvironmentRecord, Reason, SubmitReply, SubmitRequest, TreeFacts
@@ -42,10 +43,13 @@ class Prepared:
         Raises:
             BadInput: `spec_wrong` with every fault, the server's included; `sources_capture_refused`.
         """
-        told = self._ask_first(connection)
+        told, commits_before = self._ask_first(connection)
         if self.base is not None and self.loaded.spec.template:
             self.parts = parts_of(told, self.base)
         captured = self.capture()
+        for one, facts in zip(self.parts, captured.facts.repositories or [captured.facts], strict=True):
+            if not dry_run:
+                add_blame(one.folder, facts, commits_before)
         environment = self._environment()
         if not dry_run:
             push(connection, captured.scan, on_progress=on_progress)
@@ -66,15 +70,17 @@ class Prepared:
     def _environment(self) -> EnvironmentRecord:
         return record_current()
 
-    def _ask_first(self, connection: Connection) -> Spec:
-        """Return the spec as the server resolves it; raise what is wrong with it, here and there, all at once."""
+    def _ask_first(self, connection: Connection) -> tuple[Spec, list[str]]:
+        """Return the spec as the server resolves it, and commits of runs before; raise what is wrong, here and there, all
+        at once."""
         faults = list(self.loaded.faults)
-        spec = self.loaded.spec
+        spec, commits = self.loaded.spec, list[str]()
         request = SubmitRequest(
             spec=spec, dry_run=True, values=self.loaded.values, set_fields=self.loaded.set_fields
         )  # fmt: skip
         try:
-            spec = connection.post("/api/v1/runs", SubmitReply, request).spec
+            reply = connection.post("/api/v1/runs", SubmitReply, request)
+            spec, commits = reply.spec, reply.commits_before
         except TrackbedError as error:
             told = [fault for fault in error.faults if not _known(fault, faults)]
             if not faults and not told:
@@ -82,7 +88,7 @@ class Prepared:
             faults += [self.loaded.placed(fault) for fault in told]
         if faults:
             raise specs.wrong(faults)
-        return spec
+        return spec, commits
 
 
 def _known(fault: Fault, faults: Iterable[Fault]) -> bool:

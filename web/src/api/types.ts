@@ -329,6 +329,13 @@ export interface Problem {
   faults?: FaultView[]
 }
 
+export interface CommitFacts {
+  id: string
+  author?: string
+  time_us?: number
+  subject?: string
+}
+
 export interface TreeFacts {
   digest: string
   commit?: string
@@ -349,6 +356,8 @@ export interface TreeFacts {
   lfs_pointers?: string[]
   unpushed?: string[]
   unpushed_count?: number
+  blame?: Record<string, [number, number, number][]>
+  commits?: CommitFacts[]
   repositories?: TreeFacts[]
 }
 
@@ -399,6 +408,7 @@ export interface SubmitReply {
   runs?: SubmittedRun[]
   group?: string
   resolved?: ResolvedValue[]
+  commits_before?: string[]
   trial_id?: string
   trial_ref?: string
 }
@@ -750,16 +760,15 @@ export interface Stage {
   uses?: Uses | null
 }
 
-<<<<<<< HEAD
 export interface CodePart {
   path: string
   name?: string
   include?: string[]
-=======
+}
+
 export interface Trial {
   steps?: number
   full_steps?: number
->>>>>>> main
 }
 
 export interface Spec {

@@ -22,6 +22,7 @@ from trackbed.registry.service import resolve as resolve_model
 from trackbed.scheduling.rules import Node, Waiting, could_ever_fit, largest_node
 from trackbed.server.app import App
 from trackbed.server.flows import trial, when
+from trackbed.server.flows.code_diff import commits_before
 from trackbed.server.flows.facts import node_of
 from trackbed.server.flows.prepare import prepare
 from trackbed.server.flows.template import template_of, with_template
@@ -65,8 +66,11 @@ async def submit(app: App, scope: Scope, request: SubmitRequest) -> SubmitReply:
         found = await app.db.aread(lambda tx: resolve(tx, scope, request, outer))
         if found.faults:
             raise wrong(found.faults)
+        commits = await app.db.aread(lambda tx: commits_before(tx, scope, found.spec.space, found.spec.project))
         planned = [SubmittedRun(values=values) for values in combinations(found.spec)] if found.spec.matrix else []
-        return SubmitReply(spec=found.spec, warnings=found.warnings, runs=planned, resolved=asked.resolved)
+        return SubmitReply(
+            spec=found.spec, warnings=found.warnings, runs=planned, resolved=asked.resolved, commits_before=commits
+        )
     tried: _Trial | None = None
     if request.trial is not None and not asked.judged:
         found = await app.db.aread(lambda tx: resolve(tx, scope, request, outer))
