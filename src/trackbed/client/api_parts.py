@@ -37,7 +37,7 @@ from trackbed.wire.data import (
     RegisterRequest,
 )
 from trackbed.wire.runs import ArtifactView, CheckpointView, NodeView, QueueEntry, RunDetail
-from trackbed.wire.store import CollectReply, CollectRequest, VerifyReply, VerifyRequest
+from trackbed.wire.store import CollectReply, CollectRequest, StoreSettings, StoreView, VerifyReply, VerifyRequest
 from trackbed.wire.templates import TemplateRequest, TemplateVersionView, TemplateView
 
 _PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib", ".bin")
@@ -256,6 +256,15 @@ class Pool:
 
     def queue(self) -> list[QueueEntry]:
         return self._connection.get("/api/v1/queue", list[QueueEntry])
+
+    def store(self) -> StoreView:
+        """Where the store is, how full, and what looking after it did last."""
+        return self._connection.get("/api/v1/store", StoreView)
+
+    def set_store(self, settings: StoreSettings) -> StoreSettings:
+        """Change how the server looks after its store."""
+        answer = self._connection.send("PUT", "/api/v1/store/settings", content=encode(settings))
+        return self._connection.decode(answer, StoreSettings)
 
     def verify_store(self, request: VerifyRequest) -> VerifyReply:
         """Have the server read its store through; takes as long as the store is large."""

@@ -8,7 +8,7 @@ from sqlalchemy import Row
 
 from trackbed.db import ReadTx
 from trackbed.domain.states import Cause
-from trackbed.tracking import anomalies, facts, runs, runs_attempts
+from trackbed.tracking import anomalies, facts, keeping, runs, runs_attempts
 from trackbed.tracking.facts_values import plain
 from trackbed.wire.attempts import ExitReport
 from trackbed.wire.runs import (
@@ -70,6 +70,13 @@ def checkpoint_view(row: Row[Any]) -> CheckpointView:
     )  # fmt: skip
 
 
+def dropped_view(row: Row[Any]) -> CheckpointView:
+    return CheckpointView(
+        step=row.step, name=row.name, digest=row.digest, size_bytes=row.size_bytes, attempt=row.attempt,
+        state="dropped", created_us=row.created_us,
+    )  # fmt: skip
+
+
 def stage_view(row: Row[Any]) -> StageView:
     return StageView(name=row.name, state=row.state, products=runs.from_json(row.products, {}), attempt=row.attempt)
 
@@ -84,6 +91,7 @@ def detail(tx: ReadTx, row: runs.RunRow) -> RunDetail:
         attempts=[attempt_view(found, tx.now_us) for found in runs_attempts.of_run(tx, row.id)],
         stages=[stage_view(found) for found in runs_attempts.stages(tx, row.id)],
         checkpoints=[checkpoint_view(found) for found in runs_attempts.checkpoints(tx, row.id)],
+        checkpoints_dropped=[dropped_view(found) for found in keeping.dropped_of(tx, row.id)],
         summary=runs.from_json(row.summary, {}),
         reproduces=row.reproduces,
         nondeterminism=runs.from_json(row.nondeterminism, []),

@@ -199,7 +199,7 @@ class CheckpointView(msgspec.Struct, kw_only=True, omit_defaults=True):
     digest: str = ""
     size_bytes: int = 0
     attempt: int = 0
-    state: Literal["staged", "durable", "current"] = "durable"
+    state: Literal["staged", "durable", "current", "dropped"] = "durable"
     created_us: int = 0
 
 
@@ -222,6 +222,7 @@ class RunDetail(msgspec.Struct, kw_only=True, omit_defaults=True):
     attempts: list[AttemptView] = []
     stages: list[StageView] = []
     checkpoints: list[CheckpointView] = []
+    checkpoints_dropped: list[CheckpointView] = []  # by `checkpoint.keep`; nothing of them can be fetched
     artifacts: list[ArtifactView] = []
     summary: dict[str, Any] = {}
     metric_keys: list[str] = []

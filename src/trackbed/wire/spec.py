@@ -27,9 +27,12 @@ class Resources(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Keep(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Which checkpoints stay in the store: the newest, and the best by a metric. `goal` empty: as the metric is defined, else min."""
+
     last: int = 2
     best: int = 0
     by: str = ""
+    goal: Literal["", "min", "max"] = ""
 
 
 class CheckpointPolicy(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -38,7 +41,7 @@ class CheckpointPolicy(msgspec.Struct, kw_only=True, omit_defaults=True):
     every_steps: int | None = None
     every_s: float | None = None
     every_epoch: bool = False
-    keep: Keep = msgspec.field(default_factory=Keep)
+    keep: Keep | None = None  # None: all stay
     upload_every: int = 1
 
 

@@ -487,7 +487,7 @@ export interface CheckpointView {
   digest?: string
   size_bytes?: number
   attempt?: number
-  state?: 'current' | 'durable' | 'staged'
+  state?: 'current' | 'dropped' | 'durable' | 'staged'
   created_us?: number
 }
 
@@ -508,6 +508,7 @@ export interface RunDetail {
   attempts?: AttemptView[]
   stages?: StageView[]
   checkpoints?: CheckpointView[]
+  checkpoints_dropped?: CheckpointView[]
   artifacts?: ArtifactView[]
   summary?: Record<string, unknown>
   metric_keys?: string[]
@@ -699,13 +700,14 @@ export interface Keep {
   last?: number
   best?: number
   by?: string
+  goal?: '' | 'max' | 'min'
 }
 
 export interface CheckpointPolicy {
   every_steps?: number | null
   every_s?: number | null
   every_epoch?: boolean
-  keep?: Keep
+  keep?: Keep | null
   upload_every?: number
 }
 

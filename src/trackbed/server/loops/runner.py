@@ -1,11 +1,11 @@
-"""The loops of an embedded server: one thread each, poked early by flows, never more than a second apart."""
+"""The loops of an embedded server: one thread each, poked early by flows."""
 
 import logging
 import threading
 from collections.abc import Callable
 
 from trackbed.server.app import App
-from trackbed.server.loops import limits, notice, schedule, watch
+from trackbed.server.loops import limits, notice, schedule, upkeep, watch
 
 log = logging.getLogger("trackbed.loops")
 
@@ -51,7 +51,7 @@ class Loops:
 
 
 def start(app: App) -> Loops:
-    """Start schedule, watch, limits and notice. Call `stop` on what this returns before the database is closed."""
+    """Start schedule, watch, limits, notice and upkeep. Call `stop` on what this returns before the database is closed."""
     watch.adopt(app)
     watching = watch.Watch()
     ticks: dict[str, tuple[Callable[[App], object], float]] = {
@@ -59,5 +59,6 @@ def start(app: App) -> Loops:
         "watch": (watching.tick, 0.5),
         "limits": (limits.Limits().tick, 1.0),
         "notice": (notice.Notice().tick, 1.0),
+        "upkeep": (upkeep.Upkeep().tick, upkeep.EVERY_S),
     }
     return Loops(app, ticks).start()

@@ -12,6 +12,7 @@ from trackbed.db import ReadTx
 from trackbed.domain.scope import Permission
 from trackbed.domain.states import ACTIVE, RunState
 from trackbed.server.app import App
+from trackbed.server.flows import upkeep
 from trackbed.tracking.runs_tables import run
 from trackbed.wire.runs import Reason, StatusView
 
@@ -49,6 +50,7 @@ async def status(trackbed_app: App) -> StatusView:
     """The installation in one view."""
     counts, held = await trackbed_app.db.aread(_counts)
     shared = trackbed_app.one_trust_domain
+    store = await trackbed_app.db.aread(lambda tx: upkeep.warnings(trackbed_app, tx))
     return StatusView(
         version=version("trackbed"),
         url=trackbed_app.url,
@@ -58,7 +60,7 @@ async def status(trackbed_app: App) -> StatusView:
         cards_total=await asyncio.to_thread(_cards_total, trackbed_app),
         cards_held=held,
         lane_wait_p99_ms=round(trackbed_app.db.lane_wait_p99_ms, 3),
-        warnings=[Reason(code="one_trust_domain_here")] if shared else [],
+        warnings=[*([Reason(code="one_trust_domain_here")] if shared else []), *store],
     )
 
 
