@@ -81,7 +81,7 @@ def set_rule(
     changed = [key for key in values if key not in ("project_id", "space_id")]
     tx.execute(upsert(rules, values, key=["project_id"], update=changed))
     tx.emit(Event("project.naming", found.id, space_id=found.space_id, data={"project": found.name, "name": name, "tags": tags}))  # fmt: skip
-    return NamingView(name=name, tags=tags, version=version + 1, **_examples(name, tags))
+    return _view(name, tags, version + 1)
 
 
 def views(tx: ReadTx, scope: Scope) -> dict[str, NamingView]:
@@ -89,14 +89,15 @@ def views(tx: ReadTx, scope: Scope) -> dict[str, NamingView]:
     found: dict[str, NamingView] = {}
     for row in tx.rows(select(tables.naming).where(scope_clause(tables.naming, scope))):
         tags = msgspec.json.decode(row.tags, type=list[str])
-        found[row.project_id] = NamingView(name=row.name, tags=tags, version=row.version, **_examples(row.name, tags))
+        found[row.project_id] = _view(row.name, tags, row.version)
     return found
 
 
-def _examples(name: str, tags: list[str]) -> dict[str, object]:
-    return {
-        "example": naming.read(name).example() if name else "", "tag_examples": [naming.read(tag).example() for tag in tags],
-    }  # fmt: skip
+def _view(name: str, tags: list[str], version: int) -> NamingView:
+    return NamingView(
+        name=name, tags=tags, version=version, example=naming.read(name).example() if name else "",
+        tag_examples=[naming.read(tag).example() for tag in tags],
+    )  # fmt: skip
 
 
 def _fault(where: str, text: str) -> list[Fault]:

@@ -54,6 +54,7 @@ def show(run: Run, steps: Annotated[bool, typer.Option("--steps", help=say("cli.
         (say("cli.word.tags"), ", ".join(view.tags)),
         (say("cli.word.models"), ", ".join(detail.models)),
         (say("cli.word.reproduces"), detail.reproduces),
+        (say("cli.word.like"), _like(detail)),
         (say("cli.word.not_exact"), ", ".join(detail.nondeterminism)),
     ])  # fmt: skip
     if detail.trial is not None:
@@ -117,6 +118,20 @@ def environment_text(detail: "RunDetail") -> str:
         if found is None
         else f"{short(found.digest)}  {say('cli.packages', python=found.python, platform=found.platform, count=len(found.packages))}"
     )
+
+
+def _like(detail: "RunDetail") -> str:
+    """The run that it was made from, with the values that were changed."""
+    found = detail.like
+    if found is None:
+        return ""
+    changed = [f"{one.field}: {_plain(one.before)} → {_plain(one.after)}" for one in found.changes]
+    return "  ".join([found.ref, ", ".join(changed)]).strip()
+
+
+def _plain(value: object) -> str:
+    text = "-" if value is None else str(value)
+    return text if len(text) <= 40 else text[:39] + "…"
 
 
 def _lasted(detail: "RunDetail") -> str:

@@ -22,15 +22,16 @@ from trackbed.base.entropy import new_id
 from trackbed.base.errors import Unavailable
 from trackbed.client import config
 from trackbed.client.api_parts import Data, Models, People, Pool, Templates
-from trackbed.client.api_sources import Code
+from trackbed.client.api_sources import Code, Reviews
 from trackbed.client.connection import PATIENCE_S, Connection, encode, part
 from trackbed.client.push import Progress
-from trackbed.client.submit import Prepared, prepare
+from trackbed.client.submit import Again, Prepared, again, prepare
 from trackbed.domain.states import TERMINAL
 from trackbed.wire.access import Me
 from trackbed.wire.marks import AnomaliesReply, StepsReply
 from trackbed.wire.runs import (
     ArtifactView,
+    CloneView,
     EventView,
     RunDetail,
     RunPage,
@@ -78,6 +79,7 @@ class Client:
         self.models = Models(self.connection)
         self.templates = Templates(self.connection)
         self.code = Code(self.connection)
+        self.reviews = Reviews(self.connection)
         self.pool = Pool(self.connection)
         self.people = People(self.connection)
 
@@ -116,10 +118,20 @@ class Client:
         return self.send(prepare(spec, sets), dry_run=dry_run, trial=trial, on_progress=on_progress)
 
     def send(
-        self, prepared: Prepared, *, dry_run: bool = False, trial: TrialRequest | None = None, on_progress: Progress | None = None
+        self, prepared: Prepared | Again, *, dry_run: bool = False, trial: TrialRequest | None = None, on_progress: Progress | None = None
     ) -> SubmitReply:  # fmt: skip
         """Submit what was captured before."""
         return prepared.send(self.connection, dry_run=dry_run, trial=trial, on_progress=on_progress)
+
+    def like(
+        self, run: str, sets: Sequence[str] = (), *, fork: bool = False, checkpoint: str = "", model: str = ""
+    ) -> Again:
+        """Return a run to be sent again with other values: `client.send(client.like("demo#17", ["params.lr=1e-4"]))`.
+
+        With `fork` it begins from a checkpoint of the run (a step or name; default the latest), or from `model`.
+        """
+        query = {"fork": fork, "checkpoint": checkpoint, "model": model}
+        return again(self.connection.get(f"/api/v1/runs/{part(run)}/clone", CloneView, query), sets)
 
     def trial(self, run: str) -> TrialView:
         """Return the trial that was made for a run, or that it is.

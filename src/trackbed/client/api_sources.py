@@ -1,11 +1,30 @@
 """The parts of a `Client` that speak of sources: code, reviews, conflicts, triggers."""
 
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
+from urllib.parse import urlencode
 
-from trackbed.base.errors import Conflict
+from trackbed.base.entropy import new_id
+from trackbed.base.errors import BadInput, Conflict
+from trackbed.base.home import home
+from trackbed.base.ids import FileDigest
 from trackbed.client.connection import Connection, part
-from trackbed.client.push import Progress, pull
+from trackbed.client.push import Progress, pull, push
+from trackbed.formats.tree import decode_listing, encode_listing, show
+from trackbed.sources.capture import capture
+from trackbed.storage.scan import Scan, tree_info
 from trackbed.wire.code import CodeDiff
+from trackbed.wire.reviews import (
+    CheckReply,
+    CheckRequest,
+    ProtectionRequest,
+    ProtectionView,
+    ReviewItem,
+    ReviewRequest,
+    ReviewView,
+    WordRequest,
+)
 from trackbed.wire.runs import RunDetail, TreeFacts
 
 
@@ -30,3 +49,94 @@ class Code:
     def diff(self, before: str, after: str, *, path: str = "") -> CodeDiff:
         """Return what the code of a run changed since an earlier one, and who brought each line."""
         return self._connection.get(f"/api/v1/runs/{part(after)}/code-diff", CodeDiff, {"before": before, "path": path})
+
+
+class Reviews:
+    """What is protected, and who looked at it."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def rules(self, space: str = "", kind: str = "") -> list[ProtectionView]:
+        return self._connection.get("/api/v1/protections", list[ProtectionView], {"space": space, "kind": kind})
+
+    def protect(self, rule: ProtectionRequest) -> ProtectionView:
+        """Set a rule; `rule.version` is that of the rule as it was seen.
+
+        Raises:
+            Conflict: `protection_moved`.
+        """
+        return self._connection.put("/api/v1/protections", ProtectionView, rule)
+
+    def unprotect(self, kind: str, pattern: str, space: str = "default") -> None:
+        query = urlencode({"kind": kind, "pattern": pattern, "space": space})
+        self._connection.delete(f"/api/v1/protections?{query}")
+
+    def request(self, asked: ReviewRequest) -> ReviewView:
+        return self._connection.post("/api/v1/reviews", ReviewView, asked, key=new_id("idm"))
+
+    def request_code(
+        self, folder: Path, paths: Sequence[str] = (), *, title: str = "", description: str = "", space: str = "default",
+        allow: Sequence[str] = (),
+    ) -> ReviewView | None:  # fmt: skip
+        """Ask for a review of files of a working folder: of these paths, or of all that is protected and not approved yet.
+
+        Returns None where nothing is missing.
+
+        Raises:
+            BadInput: `review_path_unknown`: a path names nothing in the folder.
+        """
+        found = capture(folder, allow=allow, cache=home() / "client" / "code")
+        entries = [entry for entry in decode_listing(found.listing) if entry.kind == "f"]
+        if paths:
+            chosen = [entry for entry in entries if any(_names(path, show(entry.path)) for path in paths)]
+            unknown = [path for path in paths if not any(_names(path, show(entry.path)) for entry in chosen)]
+            if unknown:
+                raise BadInput("review_path_unknown", paths=", ".join(unknown), folder=str(folder))
+        else:
+            items = [ReviewItem(kind="path", subject=show(entry.path), digest=entry.digest) for entry in entries]
+            missing = {one.subject for one in self.check(items, space=space).missing}
+            chosen = [entry for entry in entries if show(entry.path) in missing]
+            if not chosen:
+                return None
+        listing = encode_listing(chosen)
+        tree = Scan(
+            tree_info(listing, chosen),
+            listing,
+            {FileDigest(e.digest): found.files[FileDigest(e.digest)] for e in chosen},
+        )
+        push(self._connection, tree)
+        return self.request(ReviewRequest(
+            items=[ReviewItem(kind="path", subject=show(entry.path), digest=entry.digest) for entry in chosen],
+            title=title, description=description, space=space, commit=found.facts.commit, branch=found.facts.branch,
+            remote=found.facts.remote, tree=tree.info.digest,
+        ))  # fmt: skip
+
+    def all(self, *, space: str = "", state: str = "", commit: str = "", limit: int = 100) -> list[ReviewView]:
+        query = {"space": space, "state": state, "commit": commit, "limit": limit}
+        return self._connection.get("/api/v1/reviews", list[ReviewView], query)
+
+    def of_run(self, run: str) -> list[ReviewView]:
+        return self._connection.get(f"/api/v1/runs/{part(run)}/reviews", list[ReviewView])
+
+    def show(self, review: str) -> ReviewView:
+        return self._connection.get(f"/api/v1/reviews/{part(review)}", ReviewView)
+
+    def say(self, review: str, decision: str, *, digest: str, text: str = "") -> ReviewView:
+        """Approve, reject, comment or withdraw what has this digest.
+
+        Raises:
+            Conflict: `review_moved`: the review is of something else.
+        """
+        body = WordRequest(digest=digest, text=text)
+        return self._connection.post(f"/api/v1/reviews/{part(review)}/{decision}", ReviewView, body, key=new_id("idm"))
+
+    def check(self, items: Sequence[ReviewItem], *, space: str = "default", commit: str = "") -> CheckReply:
+        """Return which of these are protected and not approved."""
+        body = CheckRequest(items=list(items), space=space, commit=commit)
+        return self._connection.post("/api/v1/reviews/check", CheckReply, body)
+
+
+def _names(path: str, found: str) -> bool:
+    bare = path.removeprefix("./").rstrip("/")
+    return found == bare or found.startswith(f"{bare}/") or fnmatchcase(found, path)

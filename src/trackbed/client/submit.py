@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from trackbed.base.entropy import new_id
 from trackbed.base.errors import Fault, TrackbedError
 from trackbed.base.home import home
@@ -17,7 +19,7 @@ from trackbed.client.push import Progress, push
 from trackbed.sources.blame import add_blame
 from trackbed.sources.capture import Capture, Part, capture_parts
 from trackbed.sources.environment import record_current
-from trackbed.wire.runs import EnvironmentRecord, Reason, SubmitReply, SubmitRequest, TreeFacts
+from trackbed.wire.runs import CloneView, EnvironmentRecord, Reason, SubmitReply, SubmitRequest, TreeFacts
 from trackbed.wire.spec import Spec
 from trackbed.wire.trial import TrialRequest
 from trackbed.workflow import spec as specs
@@ -89,6 +91,40 @@ class Prepared:
         if faults:
             raise specs.wrong(faults)
         return spec, commits
+
+
+@dataclass
+class Again:
+    """A run to be submitted again with other values: its tree and environment are on the server already."""
+
+    request: SubmitRequest
+    loaded: Loaded
+
+    def send(
+        self, connection: Connection, *, dry_run: bool = False, trial: TrialRequest | None = None,
+        on_progress: Progress | None = None,
+    ) -> SubmitReply:  # fmt: skip
+        """Submit.
+
+        Raises:
+            BadInput: `spec_wrong` with every fault.
+        """
+        del on_progress  # nothing is sent
+        if self.loaded.faults:
+            raise specs.wrong(self.loaded.faults)
+        request = msgspec.structs.replace(self.request, dry_run=dry_run, trial=trial)
+        reply = connection.post("/api/v1/runs", SubmitReply, request, key="" if dry_run else new_id("idm"))
+        reply.warnings = [*self.loaded.warnings, *reply.warnings]
+        return reply
+
+
+def again(found: CloneView, sets: Sequence[str]) -> Again:
+    """Return a run as its record would make it again, with `sets` on top; a value that must change is one of those."""
+    loaded = specs.from_values(found.request.values, sets)
+    request = msgspec.structs.replace(
+        found.request, spec=loaded.spec, values=loaded.values, set_fields=loaded.set_fields
+    )
+    return Again(request, loaded)
 
 
 def _known(fault: Fault, faults: Iterable[Fault]) -> bool:

@@ -47,6 +47,8 @@ class Assignment(msgspec.Struct, kw_only=True, omit_defaults=True):
     run_id: str
     run_ref: str
     project: str
+    project_id: str = ""
+    run_name: str = ""
     space: str = "default"
     owner: str = ""
     server_url: str = ""

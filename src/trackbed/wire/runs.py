@@ -85,6 +85,7 @@ class SubmitRequest(msgspec.Struct, kw_only=True, omit_defaults=True):
     reproduces: str = ""  # run id
     values: dict[str, Any] = {}  # what file and --set say, in the form of the file; a template is resolved from it
     set_fields: list[str] = []  # names of those that came by --set
+    like: str = ""  # run that it was made from, by other values
     trial: TrialRequest | None = None  # a few real steps first; the run is held until they are done
 
 
@@ -105,6 +106,22 @@ class SubmittedRun(msgspec.Struct, kw_only=True, omit_defaults=True):
     values: dict[str, Any] = {}
 
 
+class Estimate(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """When a run would start and what it would cost, were it submitted now. None: nothing to tell it from."""
+
+    starts_now: bool = False
+    reason: Reason | None = None  # why it would wait
+    ahead: int = 0  # runs that wait before it
+    not_before_s: float | None = None  # by the time limits of what runs; what waits before it may take longer
+    card_hours_most: float | None = None  # cards for the whole time limit; of all runs of a matrix together
+    card_hours_like: float | None = None  # median of the runs like it
+    seconds_like: float | None = None
+    like: int = 0  # how many finished runs of that name or template
+    cost_most: float | None = None
+    cost_like: float | None = None
+    currency: str = ""
+
+
 class SubmitReply(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Of a matrix: the first run, and all of them in `runs`; `group` is the tag that they share."""
 
@@ -116,6 +133,7 @@ class SubmitReply(msgspec.Struct, kw_only=True, omit_defaults=True):
     runs: list[SubmittedRun] = []
     group: str = ""
     resolved: list[ResolvedValue] = []  # answer to a dry run
+    estimate: Estimate | None = None  # answer to a dry run
     commits_before: list[str] = []  # answer to a dry run: of the newest runs of the project
     trial_id: str = ""  # run that tries it first
     trial_ref: str = ""
@@ -212,6 +230,30 @@ class ArtifactView(msgspec.Struct, kw_only=True, omit_defaults=True):
     created_us: int = 0
 
 
+class FieldChange(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One value of a spec in two runs; None where it is not there."""
+
+    field: str
+    before: Any = None
+    after: Any = None
+
+
+class LikeView(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """The run that a run was made from (`submit --like`, `fork`), and what was changed."""
+
+    run_id: str
+    ref: str
+    kind: Literal["clone", "fork"] = "clone"
+    changes: list[FieldChange] = []
+
+
+class CloneView(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A run as a file that would submit it again: change `values` (or the text), then send `request` with them."""
+
+    request: SubmitRequest
+    text: str = ""  # YAML of request.values
+
+
 class RunDetail(msgspec.Struct, kw_only=True, omit_defaults=True):
     """All of a run's record but series and logs."""
 
@@ -229,6 +271,7 @@ class RunDetail(msgspec.Struct, kw_only=True, omit_defaults=True):
     models: list[str] = []  # name@version registered by this run
     reproduces: str = ""
     nondeterminism: list[str] = []
+    like: LikeView | None = None
     anomalies: list[Anomaly] = []  # newest first
     trial: TrialView | None = None  # that was made for this run, or that this run is
 

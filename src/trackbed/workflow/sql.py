@@ -53,6 +53,18 @@ trial = Table(
     Index("trial_by_settled", "settled"),
 )
 
+# A run that was made from another by other values; the run that it was made from knows nothing of it.
+like = Table(
+    "run_like",
+    metadata,
+    Column("run_id", Text, primary_key=True),
+    Column("of_id", Text, nullable=False),
+    Column("space_id", Text, nullable=False),
+    Column("kind", Text, nullable=False),  # clone | fork
+    Column("changes", Text, nullable=False, default="[]"),  # JSON: list of FieldChange
+    Index("run_like_by_of", "of_id"),
+)
+
 template = Table(
     "template",
     metadata,

@@ -111,6 +111,8 @@ export interface Assignment {
   run_id: string
   run_ref: string
   project: string
+  project_id?: string
+  run_name?: string
   space?: string
   owner?: string
   server_url?: string
@@ -383,6 +385,7 @@ export interface SubmitRequest {
   reproduces?: string
   values?: Record<string, unknown>
   set_fields?: string[]
+  like?: string
   trial?: TrialRequest | null
 }
 
@@ -399,6 +402,20 @@ export interface SubmittedRun {
   values?: Record<string, unknown>
 }
 
+export interface Estimate {
+  starts_now?: boolean
+  reason?: Reason | null
+  ahead?: number
+  not_before_s?: number | null
+  card_hours_most?: number | null
+  card_hours_like?: number | null
+  seconds_like?: number | null
+  like?: number
+  cost_most?: number | null
+  cost_like?: number | null
+  currency?: string
+}
+
 export interface SubmitReply {
   run_id?: string
   ref?: string
@@ -408,6 +425,7 @@ export interface SubmitReply {
   runs?: SubmittedRun[]
   group?: string
   resolved?: ResolvedValue[]
+  estimate?: Estimate | null
   commits_before?: string[]
   trial_id?: string
   trial_ref?: string
@@ -500,6 +518,24 @@ export interface ArtifactView {
   created_us?: number
 }
 
+export interface FieldChange {
+  field: string
+  before?: unknown
+  after?: unknown
+}
+
+export interface LikeView {
+  run_id: string
+  ref: string
+  kind?: 'clone' | 'fork'
+  changes?: FieldChange[]
+}
+
+export interface CloneView {
+  request: SubmitRequest
+  text?: string
+}
+
 export interface RunDetail {
   run: RunView
   spec: Spec
@@ -515,6 +551,7 @@ export interface RunDetail {
   models?: string[]
   reproduces?: string
   nondeterminism?: string[]
+  like?: LikeView | null
   anomalies?: Anomaly[]
   trial?: TrialView | null
 }
@@ -817,6 +854,7 @@ export interface ColumnsReply {
   params?: ColumnInfo[]
   tags?: ColumnInfo[]
   total?: Record<string, number>
+  looked?: number
 }
 
 export interface Spread {

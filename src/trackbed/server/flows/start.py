@@ -124,7 +124,7 @@ def assignment_of(app: App, tx: ReadTx, owned: Owned, slots: list[NodeSlot], *, 
     times = app.settings.lease
     return Assignment(
         attempt_id=attempt.id, number=attempt.number, epoch=attempt.epoch, run_id=row.id, run_ref=runs.ref_of(row),
-        project=row.project, space=row.space, owner=row.owner, server_url=app.url, token=token, nodes=slots,
+        project=row.project, project_id=row.project_id, run_name=row.name, space=row.space, owner=row.owner, server_url=app.url, token=token, nodes=slots,
         store_url=app.settings.store_url, stage=given,
         inputs=stages.inputs_of(stage, stages.products_of(tx, row)) if stage else {},
         command=render_command(program.run, params) if program.run else "", recipe=program.recipe,

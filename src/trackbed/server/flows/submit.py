@@ -21,15 +21,16 @@ from trackbed.formats.tree import encode_listing
 from trackbed.registry.service import resolve as resolve_model
 from trackbed.scheduling.rules import Node, Waiting, could_ever_fit, largest_node
 from trackbed.server.app import App
-from trackbed.server.flows import trial, when
+from trackbed.server.flows import clone, trial, when
 from trackbed.server.flows.code_diff import commits_before
+from trackbed.server.flows.estimate import estimate
 from trackbed.server.flows.facts import node_of
 from trackbed.server.flows.prepare import prepare
 from trackbed.server.flows.template import template_of, with_template
 from trackbed.server.flows.trees import may_use
 from trackbed.sources.service import environment_faults, save_environment
 from trackbed.tracking import runs, runs_attempts
-from trackbed.wire.runs import Reason, SubmitReply, SubmitRequest, SubmittedRun
+from trackbed.wire.runs import Estimate, Reason, SubmitReply, SubmitRequest, SubmittedRun
 from trackbed.wire.spec import DataPin, FromPin, Resources, Spec, Stage, Uses
 from trackbed.wire.trial import DataSlice, TrialRequest
 from trackbed.workflow.check import notice
@@ -68,8 +69,14 @@ async def submit(app: App, scope: Scope, request: SubmitRequest) -> SubmitReply:
             raise wrong(found.faults)
         commits = await app.db.aread(lambda tx: commits_before(tx, scope, found.spec.space, found.spec.project))
         planned = [SubmittedRun(values=values) for values in combinations(found.spec)] if found.spec.matrix else []
+        expected = await app.db.aread(lambda tx: _estimate(app, tx, scope, found.spec))
         return SubmitReply(
-            spec=found.spec, warnings=found.warnings, runs=planned, resolved=asked.resolved, commits_before=commits
+            spec=found.spec,
+            warnings=found.warnings,
+            runs=planned,
+            resolved=asked.resolved,
+            estimate=expected,
+            commits_before=commits,
         )
     tried: _Trial | None = None
     if request.trial is not None and not asked.judged:
@@ -117,6 +124,7 @@ def _submit(app: App, tx: Tx, asked: _Asked) -> SubmitReply:
     if request.environment is not None:
         save_environment(tx, request.environment)
     tx.after_commit(lambda: app.wake.set("schedule"))
+    of = clone.origin(tx, scope, request)
     rows: list[runs.RunRow] = []
     made: list[SubmittedRun] = []
     group = ""
@@ -128,6 +136,8 @@ def _submit(app: App, tx: Tx, asked: _Asked) -> SubmitReply:
             one = msgspec.structs.replace(one, tags=[*dict.fromkeys([*one.tags, group])])
         row = _make(app, tx, scope, request, found, one, project, run_id, number)
         rows.append(row)
+        if of is not None:
+            clone.note(tx, row, of, runs.spec_of(of), one)
         made.append(SubmittedRun(run_id=run_id, ref=runs.ref_of(row), url=_url(app, run_id), values=values))
     reply = SubmitReply(
         run_id=made[0].run_id, ref=made[0].ref, url=made[0].url, spec=spec, warnings=found.warnings,
@@ -151,6 +161,10 @@ def _try_first(app: App, tx: Tx, asked: _Asked, rows: list[runs.RunRow], reply: 
     trial.began(tx, held, tried, asked.trial.asked, asked.trial.said)
     reply.trial_id, reply.trial_ref = tried.id, runs.ref_of(tried)
     return reply
+
+
+def _estimate(app: App, tx: ReadTx, scope: Scope, spec: Spec) -> Estimate:
+    return estimate(app, tx, scope, spec, app.engine.inventory(), count=count(spec))
 
 
 def _url(app: App, run_id: str) -> str:
@@ -264,6 +278,9 @@ def resolve(tx: ReadTx, scope: Scope, request: SubmitRequest, outer: list[Fault]
         found.faults = [fault for fault in found.faults if fault.code != "spec_uses_no_file"]
     if not sent and not any(fault.code == "run_tree_missing" for fault in outer):
         found.faults.append(tree_missing(tree.digest if tree else ""))
+    if request.like:
+        with _collected(found, "like"):
+            clone.origin(tx, scope, request)
     if request.reproduces:
         with _collected(found, "reproduces"):
             found.reproduces = runs.resolve(tx, scope, request.reproduces).id

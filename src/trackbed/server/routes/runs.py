@@ -9,7 +9,7 @@ from trackbed.base.errors import BadInput, NotFound
 from trackbed.db import ReadTx, Tx
 from trackbed.domain.scope import Permission, Scope
 from trackbed.server.app import App
-from trackbed.server.flows import lineage, outside, reproduce, trial, verbs
+from trackbed.server.flows import clone, lineage, outside, reproduce, trial, verbs
 from trackbed.server.flows import submit as submitting
 from trackbed.server.flows.detail import detail
 from trackbed.tracking import facts, runs, runs_attempts
@@ -22,6 +22,7 @@ from trackbed.tracking.search import compile as compile_filter
 from trackbed.tracking.search import order as compile_order
 from trackbed.wire.data import LineageView
 from trackbed.wire.runs import (
+    CloneView,
     EventView,
     OutsideRunRequest,
     ReproductionVerdict,
@@ -129,6 +130,16 @@ async def change(trackbed_app: App, who: Scope, run: str, data: dict[str, Any]) 
     return await trackbed_app.db.awrite(work, actor=who.actor)
 
 
+@get("/api/v1/runs/{run:str}/clone", opt=READ)
+async def show_clone(
+    trackbed_app: App, who: Scope, run: str, fork: bool = False, checkpoint: str = "", model: str = ""
+) -> CloneView:
+    """The run as a file that asks for it again, to be changed and submitted; with `fork` it begins from its checkpoint."""
+    return await trackbed_app.db.aread(
+        lambda tx: clone.clone(tx, who, run, fork=fork, checkpoint=checkpoint, model=model)
+    )
+
+
 @get("/api/v1/runs/{run:str}/trial", opt=READ)
 async def show_trial(trackbed_app: App, who: Scope, run: str) -> TrialView:
     """The trial that was made for a run, or that it is; while it runs, with what is known so far."""
@@ -190,5 +201,5 @@ async def verdict(trackbed_app: App, who: Scope, run: str) -> ReproductionVerdic
 
 routes: list[Any] = [
     list_runs, submit, begin_outside, show, change, *[_verb(verb) for verb in verbs.VERBS], events, show_lineage,
-    reproduction, verdict, show_trial,
+    reproduction, verdict, show_trial, show_clone,
 ]  # fmt: skip
