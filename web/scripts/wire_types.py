@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect as mi
 
-MODULES = ("access", "attempts", "data", "problems", "runs", "series", "spec", "table", "templates")
+MODULES = ("access", "attempts", "code", "data", "problems", "reviews", "runs", "series", "spec", "table", "templates")
 TARGET = Path(__file__).parents[1] / "src" / "api" / "types.ts"
 
 

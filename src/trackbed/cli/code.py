@@ -55,8 +55,13 @@ def tell(found: "CodeDiff", *, names: bool = False) -> None:
             output.line()
             output.line(f"--- {file.path_before or file.path}  {found.before}")
             output.line(f"+++ {file.path}  {found.after}")
-            for line in file.lines:
-                output.line(_line(line))
+            for line in lines_of(file):
+                output.line(line)
+
+
+def lines_of(file: "FileDiff") -> list[str]:
+    """The lines of a file's diff, as they are printed."""
+    return [_line(line) for line in file.lines]
 
 
 def _path(file: "FileDiff") -> str:

@@ -5,7 +5,6 @@ review never change; other bytes are another review.
 """
 
 from collections.abc import Iterable, Sequence
-from fnmatch import fnmatchcase
 from typing import Any
 
 import msgspec
@@ -17,6 +16,7 @@ from trackbed.base.errors import BadInput, Conflict, Denied, Fault, NotFound
 from trackbed.db import ReadTx, Tx, scope_clause
 from trackbed.domain.events import Event
 from trackbed.domain.scope import Permission, Scope
+from trackbed.sources.reviewing import matches
 from trackbed.sources.reviews_sql import item, protection, review, run_review, space, word
 from trackbed.wire.reviews import (
     CheckReply,
@@ -106,14 +106,6 @@ def protections(tx: ReadTx, scope: Scope, where: str = "", kind: str = "") -> li
         stmt = stmt.where(protection.c.kind == kind)
     rows = tx.rows(stmt.order_by(protection.c.kind, protection.c.pattern, protection.c.space_id))
     return [_rule(row) for row in rows]
-
-
-def matches(rule: ProtectionView, kind: str, subject: str) -> bool:
-    """Whether a rule holds for a thing. `*` of a path crosses folders; a folder's name stands for all below it."""
-    if rule.kind != kind:
-        return False
-    folder = rule.pattern.rstrip("/") + "/"
-    return fnmatchcase(subject, rule.pattern) or (kind == "path" and subject.startswith(folder))
 
 
 def _rule(row: Row[Any]) -> ProtectionView:

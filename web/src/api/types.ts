@@ -214,6 +214,33 @@ export interface ExitReport {
   salvaged?: boolean
 }
 
+export type DiffLine = [op: ' ' | '+' | '-' | '@', before?: number, after?: number, text?: string, commit?: string, author?: string, time_us?: number, run?: string]
+
+export interface FileDiff {
+  path: string
+  change: 'added' | 'changed' | 'mode' | 'moved' | 'removed'
+  path_before?: string
+  digest_before?: string
+  digest_after?: string
+  size_before?: number
+  size_after?: number
+  unshown?: '' | 'binary' | 'later' | 'long'
+  added?: number
+  removed?: number
+  lines?: DiffLine[]
+}
+
+export interface CodeDiff {
+  before: string
+  after: string
+  digest_before?: string
+  digest_after?: string
+  same?: boolean
+  added?: number
+  removed?: number
+  files?: FileDiff[]
+}
+
 export interface ListingEntry {
   path?: string
   path_hex?: string
@@ -329,6 +356,90 @@ export interface Problem {
   code: string
   params?: Record<string, unknown>
   faults?: FaultView[]
+}
+
+export interface ProtectionRequest {
+  kind: 'alias' | 'path' | 'quota' | 'template'
+  pattern: string
+  space?: string
+  approvals?: number
+  approvers?: string[]
+  version?: number
+}
+
+export interface ProtectionView {
+  kind: 'alias' | 'path' | 'quota' | 'template'
+  pattern: string
+  space?: string
+  approvals?: number
+  approvers?: string[]
+  version?: number
+  created_us?: number
+  created_by?: string
+}
+
+export interface ReviewItem {
+  kind: 'alias' | 'path' | 'quota' | 'template'
+  subject: string
+  digest: string
+}
+
+export interface ReviewRequest {
+  items: ReviewItem[]
+  title?: string
+  description?: string
+  space?: string
+  commit?: string
+  branch?: string
+  remote?: string
+  tree?: string
+}
+
+export interface ReviewWord {
+  person: string
+  decision: 'approve' | 'comment' | 'reject' | 'withdraw'
+  text?: string
+  digest?: string
+  time_us?: number
+}
+
+export interface WordRequest {
+  digest: string
+  text?: string
+}
+
+export interface ReviewView {
+  id: string
+  state: 'approved' | 'open' | 'rejected' | 'withdrawn'
+  title: string
+  description?: string
+  space?: string
+  author?: string
+  commit?: string
+  branch?: string
+  remote?: string
+  digest?: string
+  tree?: string
+  items?: ReviewItem[]
+  words?: ReviewWord[]
+  needed?: number
+  approvers?: string[]
+  created_us?: number
+  updated_us?: number
+  files?: FileDiff[]
+}
+
+export interface CheckRequest {
+  items: ReviewItem[]
+  space?: string
+  commit?: string
+}
+
+export interface CheckReply {
+  missing?: ReviewItem[]
+  protections?: ProtectionView[]
+  reviews?: ReviewView[]
+  open?: ReviewView[]
 }
 
 export interface CommitFacts {

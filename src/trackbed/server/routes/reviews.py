@@ -1,9 +1,10 @@
 """Reviews and what asks for them."""
 
 import asyncio
-from typing import Any
+from typing import Annotated, Any
 
 from litestar import delete, get, post, put
+from litestar.params import Parameter
 
 from trackbed.db import ReadTx
 from trackbed.domain.scope import Permission, Scope
@@ -53,12 +54,17 @@ async def ask(data: ReviewRequest, trackbed_app: App, who: Scope) -> ReviewView:
 
 @get("/api/v1/reviews", opt=READ, name="list_reviews", operation_id="list_reviews")
 async def list_all(
-    trackbed_app: App, who: Scope, space: str = "", state: str = "", commit: str = "", limit: int = 100
+    trackbed_app: App,
+    who: Scope,
+    space: str = "",
+    standing: Annotated[str, Parameter(query="state")] = "",
+    commit: str = "",
+    limit: int = 100,
 ) -> list[ReviewView]:
     """Reviews, the newest first; of a commit by its first digits."""
 
     def read(tx: ReadTx) -> list[ReviewView]:
-        return reviews.list_reviews(tx, who, where=space, state=state, commit=commit, limit=limit)
+        return reviews.list_reviews(tx, who, where=space, state=standing, commit=commit, limit=limit)
 
     return await trackbed_app.db.aread(read)
 

@@ -6,8 +6,11 @@ from typing import Any
 from litestar import get, post
 
 from trackbed.base.errors import BadInput
+from trackbed.db import Tx
 from trackbed.domain.scope import Permission, Scope
 from trackbed.server.app import App
+from trackbed.server.flows.reviewed import template_item
+from trackbed.sources import reviews
 from trackbed.wire.templates import TemplateRequest, TemplateVersionView, TemplateView
 from trackbed.workflow import templates
 from trackbed.workflow.template import read_template
@@ -41,9 +44,14 @@ async def add(data: TemplateRequest, trackbed_app: App, who: Scope) -> TemplateV
     if faults:
         faults.sort(key=lambda fault: (fault.line is None, fault.line or 0))
         raise BadInput("template_wrong", faults=faults, count=len(faults))
-    return await trackbed_app.db.awrite(
-        lambda tx: templates.add(tx, who, read, data.text, space=data.space, expected=data.expected), actor=who.actor
-    )
+
+    def work(tx: Tx) -> TemplateVersionView:
+        made = templates.add(tx, who, read, data.text, space=data.space, expected=data.expected)
+        if not made.unchanged:
+            reviews.require(tx, who, template_item(read.name, data.text), space=data.space)
+        return made
+
+    return await trackbed_app.db.awrite(work, actor=who.actor)
 
 
 routes: list[Any] = [list_all, show, resolve, add]
