@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect as mi
 
-MODULES = ("access", "attempts", "code", "data", "problems", "reviews", "runs", "series", "spec", "table", "templates")
+MODULES = ("access", "attempts", "code", "conflicts", "data", "problems", "reviews", "runs", "series", "spec", "table", "templates", "triggers")
 TARGET = Path(__file__).parents[1] / "src" / "api" / "types.ts"
 
 

@@ -294,30 +294,42 @@ def hook(
     ] = None,
     space: Space = "default",
 ) -> None:
-    from trackbed.base.errors import BadInput, Conflict
-
     server = f" --server {shlex.quote(current().server)}" if current().server else ""
     text = _HOOK.format(
         about=say("cli.hook_about"), space=shlex.quote(space),
-        branches="|".join(f"refs/heads/{_pattern(one)}" for one in branch or ["main", "master"]),
+        branches="|".join(f"refs/heads/{branch_pattern(one)}" for one in branch or ["main", "master"]),
         check=f"{shlex.quote(sys.executable)} -m trackbed{server}",
     )  # fmt: skip
     if install is None:
         output.line(text.rstrip())
         return
-    folder = install / "hooks" if (install / "HEAD").is_file() else install / ".git" / "hooks"
+    place = install_hook(install, "update", text)
+    if not output.emit_json({"path": str(place)}):
+        output.line(say("cli.hook_installed", path=str(place)))
+
+
+def install_hook(repository: Path, name: str, text: str) -> Path:
+    """Write a hook into a repository, bare or not; the same again is fine.
+
+    Raises:
+        BadInput: `hook_no_repository`.
+        Conflict: `hook_taken`: another hook of this name stands there.
+    """
+    from trackbed.base.errors import BadInput, Conflict
+
+    bare = (repository / "HEAD").is_file()
+    folder = repository / "hooks" if bare else repository / ".git" / "hooks"
     if not folder.parent.is_dir():
-        raise BadInput("hook_no_repository", folder=str(install))
-    place = folder / "update"
+        raise BadInput("hook_no_repository", folder=str(repository))
+    place = folder / name
     if place.exists() and place.read_text() != text:
         raise Conflict("hook_taken", path=str(place))
     folder.mkdir(exist_ok=True)
     place.write_text(text)
     place.chmod(0o755)
-    if not output.emit_json({"path": str(place)}):
-        output.line(say("cli.hook_installed", path=str(place)))
+    return place
 
 
-def _pattern(branch: str) -> str:
+def branch_pattern(branch: str) -> str:
     """A branch as a pattern of `case`: only `*` keeps its meaning."""
     return "*".join(shlex.quote(part) if part else "" for part in branch.split("*"))

@@ -5,6 +5,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from urllib.parse import urlencode
 
+import msgspec
+
 from trackbed.base.entropy import new_id
 from trackbed.base.errors import BadInput, Conflict
 from trackbed.base.home import home
@@ -26,6 +28,7 @@ from trackbed.wire.reviews import (
     WordRequest,
 )
 from trackbed.wire.runs import RunDetail, TreeFacts
+from trackbed.wire.triggers import CommitView, DeliveryView, PushReport, TriggerRequest, TriggerView
 
 
 class Code:
@@ -140,3 +143,40 @@ class Reviews:
 def _names(path: str, found: str) -> bool:
     bare = path.removeprefix("./").rstrip("/")
     return found == bare or found.startswith(f"{bare}/") or fnmatchcase(found, path)
+
+
+class Triggers:
+    """What starts pipelines by itself."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def all(self, space: str = "") -> list[TriggerView]:
+        return self._connection.get("/api/v1/triggers", list[TriggerView], {"space": space})
+
+    def put(self, asked: TriggerRequest) -> TriggerView:
+        """Set a trigger; the answer holds the secret of its webhook, once."""
+        return self._connection.put("/api/v1/triggers", TriggerView, asked)
+
+    def drop(self, name: str, space: str = "default") -> None:
+        self._connection.delete(f"/api/v1/triggers/{part(name)}?{urlencode({'space': space})}")
+
+    def log(self, trigger: str = "", *, commit: str = "", space: str = "") -> list[DeliveryView]:
+        query = {"trigger": trigger, "commit": commit, "space": space}
+        return self._connection.get("/api/v1/deliveries", list[DeliveryView], query)
+
+    def commit(self, commit: str) -> CommitView:
+        """Everything that is known of a commit."""
+        return self._connection.get(f"/api/v1/commits/{part(commit)}", CommitView)
+
+    def pushed(
+        self, name: str, folder: Path, *, commit: str, branch: str = "", remote: str = "", space: str = "default"
+    ) -> DeliveryView:  # fmt: skip
+        """Tell of a push, with the code of the commit as it lies in a folder without git."""
+        found = capture(folder)
+        push(self._connection, found.scan)
+        tree = msgspec.structs.replace(found.facts, commit=commit, branch=branch, remote=remote)
+        return self._connection.post(
+            f"/api/v1/triggers/{part(name)}/pushed?{urlencode({'space': space})}", DeliveryView,
+            PushReport(commit=commit, branch=branch, tree=tree), key=new_id("idm"),
+        )  # fmt: skip

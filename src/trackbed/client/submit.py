@@ -19,6 +19,7 @@ from trackbed.client.push import Progress, push
 from trackbed.sources.blame import add_blame
 from trackbed.sources.capture import Capture, Part, capture_parts
 from trackbed.sources.environment import record_current
+from trackbed.sources.touched import add_touched
 from trackbed.wire.runs import CloneView, EnvironmentRecord, Reason, SubmitReply, SubmitRequest, TreeFacts
 from trackbed.wire.spec import Spec
 from trackbed.wire.trial import TrialRequest
@@ -52,6 +53,7 @@ class Prepared:
         for one, facts in zip(self.parts, captured.facts.repositories or [captured.facts], strict=True):
             if not dry_run:
                 add_blame(one.folder, facts, commits_before)
+                add_touched(one.folder, facts)
         environment = self._environment()
         if not dry_run:
             push(connection, captured.scan, on_progress=on_progress)
@@ -62,6 +64,20 @@ class Prepared:
         reply = connection.post("/api/v1/runs", SubmitReply, request, key="" if dry_run else new_id("idm"))
         reply.warnings = [*self.loaded.warnings, *tree_warnings(captured.facts), *reply.warnings]
         return reply
+
+    def register(self, connection: Connection) -> SubmitRequest:
+        """Return what `send` would ask for, its code in the store: for a trigger that asks for it later, again and again.
+
+        Raises:
+            BadInput: as `send`.
+        """
+        self._ask_first(connection)
+        captured = self.capture()
+        push(connection, captured.scan)
+        return SubmitRequest(
+            spec=self.loaded.spec, tree=captured.facts, environment=self._environment(), values=self.loaded.values,
+            set_fields=self.loaded.set_fields,
+        )  # fmt: skip
 
     def capture(self) -> Capture:
         """Return the working tree as it is now; the second call returns what the first found."""

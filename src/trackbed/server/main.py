@@ -59,6 +59,7 @@ from trackbed.server.routes import (
     system,
     table,
     templates,
+    triggers,
 )
 from trackbed.server.stream import Feed
 from trackbed.storage.key_file import KeyFile
@@ -86,6 +87,7 @@ _ROUTES: tuple[Any, ...] = (
     datasets,
     models,
     templates,
+    triggers,
     mlflow,
     store,
     static_files,

@@ -43,11 +43,22 @@ def commit_of(revision: str, *, folder: Path | None = None) -> str:
     return _git(folder, "rev-parse", "--verify", "-q", f"{revision}^{{commit}}").decode().strip()
 
 
-def _git(folder: Path | None, *args: str, given: bytes = b"") -> bytes:
+def write_out(commit: str, aside: Path, *, folder: Path | None = None) -> None:
+    """Write the files of a commit to `aside/code`, through an index of its own: the repository is left as it is."""
+    code = aside / "code"
+    code.mkdir()
+    where = _git(folder, "rev-parse", "--absolute-git-dir").decode().rstrip("\n")
+    own = {"GIT_INDEX_FILE": str(aside / "index")}
+    plain = ("-c", "core.hooksPath=/dev/null", "-c", "core.autocrlf=false", f"--git-dir={where}", f"--work-tree={code}")
+    _git(None, *plain, "read-tree", commit, more=own)
+    _git(code, *plain, "checkout-index", "--all", "--force", more=own)
+
+
+def _git(folder: Path | None, *args: str, given: bytes = b"", more: dict[str, str] | None = None) -> bytes:
     where = ["-C", str(folder)] if folder else []
     done = subprocess.run(
         ["git", "--no-pager", *where, *args], input=given, capture_output=True, check=False,
-        env={**os.environ, "LC_ALL": "C", "GIT_NO_LAZY_FETCH": "1"},
+        env={**os.environ, "LC_ALL": "C", "GIT_NO_LAZY_FETCH": "1", **(more or {})},
     )  # fmt: skip
     if done.returncode:
         reason = done.stderr.decode("utf-8", "replace").strip() or f"exit {done.returncode}"

@@ -64,10 +64,11 @@ class Known:
         if self._file is None:
             return {}
         try:
-            data = memoryview(self._file.read_bytes())
-            if data[:32] != blake3(data[32:]).digest():
+            data = self._file.read_bytes()
+            digest, table = data[:32], data[32:]
+            if digest != blake3(table).digest():
                 return {}
-            rows: Any = msgspec.msgpack.decode(data[32:], type=dict[bytes, _Row])
+            rows: Any = msgspec.msgpack.decode(table, type=dict[bytes, _Row])
         except (OSError, msgspec.DecodeError):
             return {}
         return rows

@@ -44,6 +44,8 @@ class TreeFacts(msgspec.Struct, kw_only=True, omit_defaults=True):
     blame: dict[
         str, list[tuple[int, int, int]]
     ] = {}  # path → (first line, lines, index in `commits` or -1: not committed)
+    base: str = ""  # commit where the branch left the main line
+    touched: dict[str, list[tuple[int, int]]] = {}  # path → (first line, lines) of the base that the branch changes
     commits: list[CommitFacts] = []  # since the run before, as `blame` names them
     repositories: list["TreeFacts"] = []  # of a tree of several: each with its own digest and commit
 

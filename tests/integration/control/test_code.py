@@ -10,9 +10,13 @@ import pytest
 from control_world import World
 
 from trackbed.base.errors import Conflict, NotFound
+from trackbed.domain.scope import Role, Scope
+from trackbed.server.flows import trees
 from trackbed.server.flows.code_diff import commits_before, line_diff
+from trackbed.server.flows.conflicts import open_conflicts
 from trackbed.sources.blame import add_blame
 from trackbed.sources.capture import Part, capture_parts
+from trackbed.sources.touched import add_touched
 from trackbed.wire.code import CodeDiff
 
 ENV = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
@@ -145,3 +149,38 @@ def test_lines_far_apart_are_shown_with_what_stands_around_them(world: World, re
         if line.op == " ":
             assert lines[line.after - 1] == line.text
             assert line.text == f"line {line.before - 1}"
+
+
+def test_branches_that_touch_the_same_lines_are_shown_to_both_owners(world: World, repo: Path, tmp_path: Path) -> None:
+    lines = [f"line {n}" for n in range(40)]
+    commit(repo, a="\n".join(lines) + "\n")
+    bob = world.person("bob", Role.MEMBER)
+
+    def work(branch: str, who: Scope, at: int, path: str = "a") -> None:
+        git(repo, "checkout", "-q", "-B", branch, "main")
+        changed = [*lines]
+        changed[at] = f"by {branch}"
+        commit(repo, **{path: "\n".join(changed) + "\n"})
+        found = capture_parts([Part(repo)])
+        add_touched(repo, found.facts)
+        for digest, place in found.files.items():
+            world.app.store.put_blob(place, expect=digest)
+        world.app.store.put_listing(found.listing)
+        world.write(lambda tx: trees.hold(tx, bob, [found.facts.digest]), bob.actor)
+        world.submit(tree=found.facts, scope=who)
+
+    work("one", world.ann, 10)
+    work("two", bob, 11)
+    work("three", bob, 30)
+    work("four", bob, 5, path="other")
+    git(repo, "checkout", "-q", "main")
+
+    def look(who: Scope, *, mine: bool = True) -> list[tuple[str, bool, set[str]]]:
+        found = world.app.db.read(lambda tx: open_conflicts(tx, who, mine=mine))
+        return [(one.subject, one.lines, {work.branch for work in one.works}) for one in found]
+
+    expected = [("a.py", True, {"one", "two"}), ("a.py", False, {"one", "three"})]
+    assert look(world.ann) == expected
+    both = ("a.py", False, {"two", "three"})
+    assert look(bob)[0] == expected[0] and all(one in look(bob) for one in (*expected, both)) and len(look(bob)) == 3
+    assert look(Scope(bob.actor, {"spc_other": Role.MEMBER})) == []

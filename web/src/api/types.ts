@@ -241,6 +241,22 @@ export interface CodeDiff {
   files?: FileDiff[]
 }
 
+export interface OpenWork {
+  owner: string
+  branch?: string
+  repository?: string
+  run?: string
+  review?: string
+  time_us?: number
+}
+
+export interface Conflict {
+  kind: 'alias' | 'path' | 'quota' | 'template'
+  subject: string
+  works: OpenWork[]
+  lines?: boolean
+}
+
 export interface ListingEntry {
   path?: string
   path_hex?: string
@@ -470,6 +486,8 @@ export interface TreeFacts {
   unpushed?: string[]
   unpushed_count?: number
   blame?: Record<string, [number, number, number][]>
+  base?: string
+  touched?: Record<string, [number, number][]>
   commits?: CommitFacts[]
   repositories?: TreeFacts[]
 }
@@ -1042,4 +1060,69 @@ export interface TemplateView {
   space: string
   latest: number
   versions?: TemplateVersionView[]
+}
+
+export interface TriggerRequest {
+  name: string
+  kind: 'dataset' | 'git' | 'gitea' | 'github' | 'gitlab'
+  space?: string
+  branch?: string
+  dataset?: string
+  remote?: string
+  status_url?: string
+  token_env?: string
+  pipeline?: SubmitRequest | null
+  version?: number
+}
+
+export interface TriggerView {
+  id: string
+  name: string
+  kind: 'dataset' | 'git' | 'gitea' | 'github' | 'gitlab'
+  space?: string
+  branch?: string
+  dataset?: string
+  remote?: string
+  status_url?: string
+  token_env?: string
+  registered?: boolean
+  owner?: string
+  version?: number
+  created_us?: number
+  hook_url?: string
+  secret?: string
+}
+
+export interface DeliveryView {
+  id: string
+  trigger: string
+  state: 'done' | 'failed' | 'skipped' | 'started' | 'waiting'
+  commit?: string
+  branch?: string
+  by?: string
+  dataset?: string
+  run_id?: string
+  run?: string
+  result?: string
+  told?: string
+  created_us?: number
+}
+
+export interface PushReport {
+  commit: string
+  tree: TreeFacts
+  branch?: string
+}
+
+export interface HookReply {
+  delivery?: string
+  state?: string
+  ignored?: string
+}
+
+export interface CommitView {
+  commit: string
+  deliveries?: DeliveryView[]
+  runs?: RunView[]
+  reviews?: ReviewView[]
 }

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 
 from trackbed.server.app import App
-from trackbed.server.loops import limits, notice, schedule, upkeep, watch
+from trackbed.server.loops import limits, notice, schedule, triggers, upkeep, watch
 
 log = logging.getLogger("trackbed.loops")
 
@@ -51,7 +51,7 @@ class Loops:
 
 
 def start(app: App) -> Loops:
-    """Start schedule, watch, limits, notice and upkeep. Call `stop` on what this returns before the database is closed."""
+    """Start schedule, watch, limits, notice, upkeep and triggers. Call `stop` on what this returns before the database is closed."""
     watch.adopt(app)
     watching = watch.Watch()
     ticks: dict[str, tuple[Callable[[App], object], float]] = {
@@ -60,5 +60,6 @@ def start(app: App) -> Loops:
         "limits": (limits.Limits().tick, 1.0),
         "notice": (notice.Notice().tick, 1.0),
         "upkeep": (upkeep.Upkeep().tick, upkeep.EVERY_S),
+        "triggers": (triggers.tick, triggers.EVERY_S),
     }
     return Loops(app, ticks).start()

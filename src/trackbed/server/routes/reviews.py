@@ -10,8 +10,10 @@ from trackbed.db import ReadTx
 from trackbed.domain.scope import Permission, Scope
 from trackbed.server.app import App
 from trackbed.server.flows import reviewed
+from trackbed.server.flows.conflicts import open_conflicts
 from trackbed.sources import reviews
 from trackbed.tracking import runs
+from trackbed.wire.conflicts import Conflict
 from trackbed.wire.reviews import (
     CheckReply,
     CheckRequest,
@@ -104,6 +106,12 @@ async def of_run(trackbed_app: App, who: Scope, run: str) -> list[ReviewView]:
     return await trackbed_app.db.aread(read)
 
 
+@get("/api/v1/conflicts", opt=READ, name="list_conflicts", operation_id="list_conflicts")
+async def conflicts(trackbed_app: App, who: Scope, mine: bool = False) -> list[Conflict]:
+    """What open branches and reviews touch both."""
+    return await trackbed_app.db.aread(lambda tx: open_conflicts(tx, who, mine=mine))
+
+
 routes: list[Any] = [
-    rules, protect, unprotect, ask, list_all, check, show, *[_decision(one) for one in DECISIONS], of_run,
+    conflicts, rules, protect, unprotect, ask, list_all, check, show, *[_decision(one) for one in DECISIONS], of_run,
 ]  # fmt: skip
