@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 
 from trackbed.server.app import App
-from trackbed.server.loops import limits, notice, schedule, triggers, upkeep, watch
+from trackbed.server.loops import limits, notice, schedule, seal, triggers, upkeep, watch
 
 log = logging.getLogger("trackbed.loops")
 
@@ -60,6 +60,7 @@ def start(app: App) -> Loops:
         "limits": (limits.Limits().tick, 1.0),
         "notice": (notice.Notice().tick, 1.0),
         "upkeep": (upkeep.Upkeep().tick, upkeep.EVERY_S),
+        "seal": (seal.Sealer().tick, 5.0),
         "triggers": (triggers.tick, triggers.EVERY_S),
     }
     return Loops(app, ticks).start()
