@@ -137,6 +137,7 @@ export interface Assignment {
   resume?: ResumePin | null
   checkpoint?: CheckpointPolicy
   on_preempt?: OnPreempt
+  hang?: Hang
   on_rank_loss?: string
   time_limit_s?: number | null
   trial_steps?: number
@@ -185,6 +186,19 @@ export interface CheckpointReport {
   size_bytes?: number
   stage?: string
   created_us?: number
+}
+
+export interface InputFetch {
+  name: string
+  size_bytes?: number
+  fetched_bytes?: number
+  seconds?: number
+}
+
+export interface InputsReport {
+  epoch: number
+  node_rank?: number
+  inputs?: InputFetch[]
 }
 
 export interface OutputEntry {
@@ -239,6 +253,75 @@ export interface CodeDiff {
   added?: number
   removed?: number
   files?: FileDiff[]
+}
+
+export interface CompareRequest {
+  runs: string[]
+  metrics?: string[]
+}
+
+export interface ComparedRun {
+  id: string
+  ref: string
+  name?: string
+  state?: string
+  owner?: string
+  seed?: number
+  group?: number
+  created_us?: number
+  seconds?: number
+  card_seconds?: number
+  cards?: number
+}
+
+export interface Difference {
+  name: string
+  values: unknown[]
+}
+
+export interface Compared {
+  last: number | string
+  best?: number | string | null
+  best_step?: number | null
+  last_step?: number
+}
+
+export interface MetricColumn {
+  key: string
+  goal?: string
+  unit?: string
+  runs: (Compared | null)[]
+  groups?: Spread[]
+}
+
+export interface Spread {
+  group: number
+  n: number
+  mean?: number | null
+  deviation?: number | null
+  verdict?: string
+}
+
+export interface Comparison {
+  runs: ComparedRun[]
+  params?: Difference[]
+  data?: Difference[]
+  code?: Difference[]
+  files?: Difference[]
+  files_left_out?: number
+  environment?: Difference[]
+  settings?: Difference[]
+  metrics?: MetricColumn[]
+  metrics_left_out?: number
+  matched?: string[]
+  groups?: number
+}
+
+export interface GroupComparison {
+  tag: string
+  project: string
+  made_us: number
+  comparison: Comparison
 }
 
 export interface OpenWork {
@@ -406,6 +489,27 @@ export interface StepsReply {
   slow?: SlowStep[]
   slow_total?: number
   ranks?: RankWork[]
+}
+
+export interface MetricTag {
+  tag: string
+  keys: string[]
+  runs: number
+}
+
+export interface TaggedValue {
+  run: string
+  ref: string
+  name?: string
+  state?: string
+  created_us?: number
+  key: string
+  goal?: string
+  unit?: string
+  last?: number | string
+  best?: number | null
+  data?: Record<string, string>
+  version?: number
 }
 
 export interface FaultView {
@@ -628,6 +732,7 @@ export interface AttemptView {
   started_us?: number
   ended_us?: number
   card_seconds?: number
+  inputs?: InputFetch[]
   resumed_from_step?: number | null
   lost_steps?: number
   contact_us?: number
@@ -912,6 +1017,7 @@ export interface LogPage {
   next?: string
   more?: boolean
   previous?: string
+  trimmed?: Record<string, number>
 }
 
 export interface Resources {
@@ -945,6 +1051,11 @@ export interface CheckpointPolicy {
 export interface OnPreempt {
   signal?: string
   grace_s?: number
+}
+
+export interface Hang {
+  after_s?: number | null
+  end?: boolean
 }
 
 export interface DataPin {
@@ -1028,6 +1139,7 @@ export interface Spec {
   launcher?: 'none' | 'process_per_node' | 'rank_per_card'
   checkpoint?: CheckpointPolicy
   on_preempt?: OnPreempt
+  hang?: Hang
   on_rank_loss?: 'end'
   fencing?: 'relaxed' | 'strict'
   orphan_limit_s?: number
