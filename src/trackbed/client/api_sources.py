@@ -108,7 +108,7 @@ class Reviews:
             listing,
             {FileDigest(e.digest): found.files[FileDigest(e.digest)] for e in chosen},
         )
-        push(self._connection, tree)
+        push(self._connection, tree, space=space)
         return self.request(ReviewRequest(
             items=[ReviewItem(kind="path", subject=show(entry.path), digest=entry.digest) for entry in chosen],
             title=title, description=description, space=space, commit=found.facts.commit, branch=found.facts.branch,
@@ -174,7 +174,7 @@ class Triggers:
     ) -> DeliveryView:  # fmt: skip
         """Tell of a push, with the code of the commit as it lies in a folder without git."""
         found = capture(folder)
-        push(self._connection, found.scan)
+        push(self._connection, found.scan, space=space)
         tree = msgspec.structs.replace(found.facts, commit=commit, branch=branch, remote=remote)
         return self._connection.post(
             f"/api/v1/triggers/{part(name)}/pushed?{urlencode({'space': space})}", DeliveryView,

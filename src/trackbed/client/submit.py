@@ -73,7 +73,7 @@ class Prepared:
         """
         self._ask_first(connection)
         captured = self.capture()
-        push(connection, captured.scan)
+        push(connection, captured.scan, space=self.loaded.spec.space)
         return SubmitRequest(
             spec=self.loaded.spec, tree=captured.facts, environment=self._environment(), values=self.loaded.values,
             set_fields=self.loaded.set_fields,

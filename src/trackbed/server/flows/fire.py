@@ -116,9 +116,10 @@ def _fetched(app: App, scope: Scope, rule: Row[Any], row: Row[Any]) -> TreeFacts
         facts = msgspec.structs.replace(
             found.facts, commit=row.commit_id, branch=row.branch, remote=plain_remote(rule.remote)
         )
+        store = app.store_of(rule.space_id)
         for digest, path in found.files.items():
-            app.store.put_blob(path, expect=digest)
-        app.store.put_listing(found.listing)
+            store.put_blob(path, expect=digest)
+        store.put_listing(found.listing)
     app.db.write(lambda tx: trees.hold(tx, scope, [facts.digest, *found.files]), actor=scope.actor)
     return facts
 
