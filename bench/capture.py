@@ -51,6 +51,8 @@ def write(folder: Path, files: int) -> None:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(f"# {at}\n" + "x = 1\n" * (at % 40))
     git(folder, "init", "-q")
+    git(folder, "config", "gc.auto", "0")
+    git(folder, "config", "maintenance.auto", "false")
     git(folder, "add", "-A")
     git(folder, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x")
 
@@ -90,7 +92,7 @@ def main() -> int:
     asked.add_argument("--rounds", type=int, default=5)
     asked.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "capture.json")
     given = asked.parse_args()
-    with tempfile.TemporaryDirectory(prefix="trackbed-bench-") as name:
+    with tempfile.TemporaryDirectory(prefix="trackbed-bench-", ignore_cleanup_errors=True) as name:
         folder, aside = Path(name, "work"), Path(name, "aside")
         folder.mkdir()
         aside.mkdir()
