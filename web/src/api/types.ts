@@ -536,6 +536,7 @@ export interface RunDetail {
   like?: LikeView | null
   anomalies?: Anomaly[]
   trial?: TrialView | null
+  origin?: OriginView | null
 }
 
 export interface RunPage {
