@@ -40,14 +40,16 @@ def columns(
     return ColumnsReply(**first, total={kind: len(names) for kind, names in found.items()}, looked=looked)
 
 
-def _names(tx: ReadTx, stmt: Select[str, int], search: str) -> list[ColumnInfo]:
-    return _sorted({row[0]: row[1] for row in tx.rows(stmt)}, search)
+def _names(tx: ReadTx, stmt: Select[Any, Any], search: str) -> list[ColumnInfo]:
+    rows: list[Any] = tx.rows(stmt)
+    return _sorted({row[0]: row[1] for row in rows}, search)
 
 
-def _tags(tx: ReadTx, newest: Select[Any], search: str) -> list[ColumnInfo]:
+def _tags(tx: ReadTx, newest: Select[Any, Any], search: str) -> list[ColumnInfo]:
     runs = newest.subquery()
     counts = Counter[str]()
-    for text, count in tx.rows(select(runs.c.tags, func.count()).group_by(runs.c.tags)):
+    rows: list[Any] = tx.rows(select(runs.c.tags, func.count()).group_by(runs.c.tags))
+    for text, count in rows:
         for tag in msgspec.json.decode(text, type=list[str]):
             counts[tag] += count
     return _sorted(counts, search)
