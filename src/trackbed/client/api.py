@@ -23,6 +23,7 @@ from trackbed.base.errors import Unavailable
 from trackbed.client import config
 from trackbed.client.api_parts import Data, Models, People, Pool, Templates
 from trackbed.client.connection import PATIENCE_S, Connection, encode, part
+from trackbed.client.curves import ACCEPT, history_of, is_packed, series_of
 from trackbed.client.portable import Portable
 from trackbed.client.push import Progress
 from trackbed.client.samples import Sample
@@ -30,7 +31,8 @@ from trackbed.client.samples import read as read_sample
 from trackbed.client.submit import Again, Prepared, again, prepare
 from trackbed.domain.states import TERMINAL
 from trackbed.wire.access import Me
-from trackbed.wire.marks import AnomaliesReply, StepsReply
+from trackbed.wire.compare import CompareRequest, Comparison, GroupComparison
+from trackbed.wire.marks import AnomaliesReply, MetricTag, StepsReply, TaggedValue
 from trackbed.wire.runs import (
     ArtifactView,
     CloneView,
@@ -223,6 +225,34 @@ class Client:
         """Return what was noticed about the curves of a run, the newest first."""
         return self.connection.get(f"/api/v1/runs/{part(run)}/anomalies", AnomaliesReply)
 
+    def compare(self, runs: Sequence[str], metrics: Sequence[str] = ()) -> Comparison:
+        """Return what differs between 2 to 100 runs, by name, and their metrics with mean and spread over repeats."""
+        return self.connection.post("/api/v1/compare", Comparison, CompareRequest(runs=[*runs], metrics=[*metrics]))
+
+    def tree_file(self, digest: str, path: str, *, most: int) -> bytes | None:
+        """Return the bytes of a file of a captured tree; None for one of more than `most` bytes.
+
+        Raises:
+            NotFound: the tree has no such file.
+        """
+        with self.connection.stream(f"/api/v1/trees/{part(digest)}/content", query={"path": path}) as answer:
+            if int(answer.headers.get("content-length", 0)) > most:
+                return None
+            return answer.read()
+
+    def comparisons(self, run: str) -> list[GroupComparison]:
+        """Return the tables that were made when the groups of a run (a matrix, a pair) had ended."""
+        return self.connection.get(f"/api/v1/runs/{part(run)}/comparisons", list[GroupComparison])
+
+    def metric_tags(self, project: str = "") -> list[MetricTag]:
+        """Return the tags of metrics, with the metrics and how many runs have them."""
+        return self.connection.get("/api/v1/metric-tags", list[MetricTag], {"project": project})
+
+    def tagged(self, tag: str, *, project: str = "", dataset: str = "", model: str = "") -> list[TaggedValue]:
+        """Return last and best of metrics with a tag: across runs by time, or along the versions of a dataset or model."""
+        asked = {"project": project, "dataset": dataset, "model": model}
+        return self.connection.get(f"/api/v1/metric-tags/{part(tag)}/values", list[TaggedValue], asked)
+
     def steps(self, run: str) -> StepsReply:
         """Return how the steps of a run go: usual time and split, the slow ones, the ranks."""
         return self.connection.get(f"/api/v1/runs/{part(run)}/steps", StepsReply)
@@ -242,32 +272,39 @@ class Client:
         self, *, runs: Sequence[str], keys: Sequence[str], x: str = "step", buckets: int = 1500, start: float | None = None,
         end: float | None = None, all_attempts: bool = False,
     ) -> list[Series]:  # fmt: skip
-        """Return curves, at most `buckets` points each."""
-        query = SeriesQuery(
-            runs=list(runs), keys=list(keys), x=x, from_=start, to=end, buckets=buckets, all_attempts=all_attempts
-        )
-        found = self.connection.decode(
-            self.connection.send("POST", "/api/v1/series", content=encode(query), repeat=True), SeriesReply
+        """Return curves, at most `buckets` points each. x is `step`, `relative`, `wall` or `metrics.KEY`."""
+        return self.curves(
+            SeriesQuery(
+                runs=list(runs), keys=list(keys), x=x, from_=start, to=end, buckets=buckets, all_attempts=all_attempts
+            )
         ).series
-        for curve in found:
+
+    def curves(self, query: SeriesQuery) -> SeriesReply:
+        """Return curves with their grid, and cursors to give as `since` when asking for what came later."""
+        answer = self.connection.send("POST", "/api/v1/series", content=encode(query), repeat=True, accept=ACCEPT)
+        if is_packed(answer):
+            return series_of(answer)
+        reply = self.connection.decode(answer, SeriesReply)
+        for curve in reply.series:
             for name in ("last", "mean", "min", "max"):
                 setattr(curve, name, [number(value) for value in getattr(curve, name)])
-        return found
+        return reply
 
     def history(self, run: str, key: str, *, all_attempts: bool = False) -> list[Point]:
         """Return every point of a metric exactly as it was logged."""
         found: list[Point] = []
         cursor = ""
         while True:
-            query = {"key": key, "all_attempts": all_attempts, "cursor": cursor, "limit": 10_000}
-            page = self.connection.get(f"/api/v1/runs/{part(run)}/history", HistoryReply, query)
+            query = {"key": key, "all_attempts": all_attempts, "cursor": cursor, "limit": 1_000_000}
+            answer = self.connection.send("GET", f"/api/v1/runs/{part(run)}/history", query=query, accept=ACCEPT)
+            packed = is_packed(answer)
+            page = history_of(answer) if packed else self.connection.decode(answer, HistoryReply)
+            for point in page.points if not packed else ():
+                point.value = number(point.value)
             found += page.points
             cursor = page.next
             if not cursor:
-                break
-        for point in found:
-            point.value = number(point.value)
-        return found
+                return found
 
     def logs(
         self, run: str, *, rank: int | None = None, level: str = "", grep: str = "", attempt: int | None = None,
@@ -303,6 +340,20 @@ class Client:
                 if on_wait is not None:
                     on_wait(detail)
                 time.sleep(0.5)
+
+    def first_error(
+        self, run: str, *, rank: int | None = None, attempt: int | None = None, around: int = 20
+    ) -> tuple[list[LogLine], LogLine | None]:
+        """Return the first line of level error with the lines around it, of all levels, and that line; None where there is none."""
+        path = f"/api/v1/runs/{part(run)}/logs"
+        asked: dict[str, Any] = {"rank": rank, "attempt": attempt}
+        found = self.connection.get(path, LogPage, {**asked, "level": "error", "limit": 1}).lines
+        if not found:
+            return [], None
+        first = found[0]
+        before = self.connection.get(path, LogPage, {**asked, "before": first.id, "limit": around}).lines
+        after = self.connection.get(path, LogPage, {**asked, "after": first.id, "limit": around}).lines
+        return [*before[-around:], first, *after[:around]], first
 
     def artifacts(self, run: str) -> list[ArtifactView]:
         return self.connection.get(f"/api/v1/runs/{part(run)}/artifacts", list[ArtifactView])

@@ -10,7 +10,8 @@ from trackbed.formats.spool import Header, Line, Metrics
 from trackbed.tracking import artifacts, export_tables, facts, runs
 from trackbed.tracking.ingest_tables import line, tail
 from trackbed.tracking.logs_lines import LEVELS
-from trackbed.tracking.metrics import CURVES, key_names
+from trackbed.tracking.metrics import key_names
+from trackbed.tracking.metrics_view import View
 from trackbed.tracking.runs_tables import attempt, checkpoint
 from trackbed.wire.bundle import AttemptRecord, FileRecord, RunRecord
 
@@ -59,13 +60,15 @@ def record_of(tx: ReadTx, row: runs.RunRow) -> RunRecord:
     )  # fmt: skip
 
 
-def points_of(tx: ReadTx, run_id: str) -> Iterator[bytes]:
+def points_of(tx: ReadTx, view: View) -> Iterator[bytes]:
     """Yield every point that was ever logged, of every attempt, as frames; the bits of the values are untouched."""
     waiting: dict[tuple[int, int], Metrics] = {}
     seq = 0
-    for key in key_names(tx, run_id):
-        for (_, rank), column in sorted(CURVES.columns(tx, run_id, [key]).items()):
-            for step, ts, value, version in zip(column.step, column.ts, column.value, column.version, strict=True):
+    for key in key_names(tx, view.run_id):
+        for rank, column in sorted(view.columns(key).items()):
+            for step, ts, value, version in zip(
+                column.step.tolist(), column.ts.tolist(), column.value.tolist(), column.version.tolist(), strict=True
+            ):
                 columns = waiting.setdefault((version, rank), spool.new_metrics())
                 if not columns.keys or columns.keys[-1] != key:
                     columns.keys.append(key)
@@ -124,13 +127,13 @@ def lines_of(tx: ReadTx, run_id: str) -> Iterator[bytes]:
         yield frame()
 
 
-def csv_of(tx: ReadTx, run_id: str, *, plain: bool) -> Iterator[str]:
+def csv_of(tx: ReadTx, view: View, *, plain: bool) -> Iterator[str]:
     """Yield the points of a run as CSV: every value in the shortest form that reads back to the same bits, save for NaNs.
 
     Unless `plain`, a name that a spreadsheet would run as a formula gets an apostrophe in front.
     """
     yield "key,step,time_us,value,rank,attempt,incarnation\r\n"
-    for frame in points_of(tx, run_id):
+    for frame in points_of(tx, view):
         (one,) = spool.decode(frame).frames
         points = spool.decode_metrics(one.body)
         names = [_quoted(name, plain=plain) for name in points.keys]

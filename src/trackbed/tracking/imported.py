@@ -17,6 +17,7 @@ from trackbed.tracking import artifacts, facts, runs
 from trackbed.tracking.export_tables import origin
 from trackbed.tracking.facts_values import unpack
 from trackbed.tracking.ingest import Prepared, ingest
+from trackbed.tracking.ingest_summary import Known
 from trackbed.tracking.runs_tables import attempt, run
 from trackbed.wire.bundle import AttemptRecord, RunRecord
 from trackbed.wire.runs import EnvironmentRecord, Reason, TreeFacts
@@ -94,9 +95,9 @@ def begin(
     return runs.get(tx, row.id)
 
 
-def keep(tx: Tx, row: runs.RunRow, prepared: Prepared) -> list[str]:
+def keep(tx: Tx, row: runs.RunRow, prepared: Prepared, sealed: Known | None) -> list[str]:
     """Keep a part of the points or lines; said twice it changes nothing. Returns the codes of what was refused."""
-    return [one.code for one in ingest(tx, row, prepared).receipt.rejected]
+    return [one.code for one in ingest(tx, row, prepared, sealed=sealed).receipt.rejected]
 
 
 def end(tx: Tx, row: runs.RunRow, record: RunRecord, *, files: Sequence[artifacts.Kept] | None) -> runs.RunRow:

@@ -40,12 +40,12 @@ def columns(
     return ColumnsReply(**first, total={kind: len(names) for kind, names in found.items()}, looked=looked)
 
 
-def _names(tx: ReadTx, stmt: Select[Any, Any], search: str) -> list[ColumnInfo]:
+def _names(tx: ReadTx, stmt: Select[*tuple[Any, ...]], search: str) -> list[ColumnInfo]:
     rows: list[Any] = tx.rows(stmt)
-    return _sorted({row[0]: row[1] for row in rows}, search)
+    return _sorted(dict(rows), search)
 
 
-def _tags(tx: ReadTx, newest: Select[Any, Any], search: str) -> list[ColumnInfo]:
+def _tags(tx: ReadTx, newest: Select[*tuple[Any, ...]], search: str) -> list[ColumnInfo]:
     runs = newest.subquery()
     counts = Counter[str]()
     rows: list[Any] = tx.rows(select(runs.c.tags, func.count()).group_by(runs.c.tags))

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from trackbed.wire.spec import CheckpointPolicy, DataPin, FromPin, OnPreempt, Stage
+from trackbed.wire.spec import CheckpointPolicy, DataPin, FromPin, Hang, OnPreempt, Stage
 
 PROTOCOL = 1
 
@@ -73,6 +73,7 @@ class Assignment(msgspec.Struct, kw_only=True, omit_defaults=True):
     resume: ResumePin | None = None
     checkpoint: CheckpointPolicy = msgspec.field(default_factory=CheckpointPolicy)
     on_preempt: OnPreempt = msgspec.field(default_factory=OnPreempt)
+    hang: Hang = msgspec.field(default_factory=Hang)
     on_rank_loss: str = "end"
     time_limit_s: float | None = None
     trial_steps: int = 0  # of a trial: it leaves after so many
@@ -129,6 +130,23 @@ class CheckpointReport(msgspec.Struct, kw_only=True, omit_defaults=True):
     size_bytes: int = 0
     stage: str = ""
     created_us: int = 0
+
+
+class InputFetch(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One input on one node: `fetched_bytes` came from the store, the rest of `size_bytes` was in the node's cache."""
+
+    name: str
+    size_bytes: int = 0
+    fetched_bytes: int = 0
+    seconds: float = 0.0  # that the attempt waited for it
+
+
+class InputsReport(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Everything that the attempt needs is on this node."""
+
+    epoch: int
+    node_rank: int = 0
+    inputs: list[InputFetch] = []
 
 
 class OutputEntry(msgspec.Struct, kw_only=True, omit_defaults=True):

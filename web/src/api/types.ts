@@ -137,6 +137,7 @@ export interface Assignment {
   resume?: ResumePin | null
   checkpoint?: CheckpointPolicy
   on_preempt?: OnPreempt
+  hang?: Hang
   on_rank_loss?: string
   time_limit_s?: number | null
   trial_steps?: number
@@ -187,6 +188,19 @@ export interface CheckpointReport {
   created_us?: number
 }
 
+export interface InputFetch {
+  name: string
+  size_bytes?: number
+  fetched_bytes?: number
+  seconds?: number
+}
+
+export interface InputsReport {
+  epoch: number
+  node_rank?: number
+  inputs?: InputFetch[]
+}
+
 export interface OutputEntry {
   path: string
   size_bytes: number
@@ -212,6 +226,163 @@ export interface ExitReport {
   stop_step?: number | null
   lost_to_step?: number | null
   salvaged?: boolean
+}
+
+export interface AttemptRecord {
+  number: number
+  cause?: string
+  stage?: string
+  evidence_json?: string
+  placement_json?: string
+  cards?: number
+  node?: string
+  created_us?: number
+  started_us?: number
+  ended_us?: number
+  card_seconds?: number
+  resumed_from_step?: number | null
+  last_step?: number | null
+}
+
+export interface FileRecord {
+  path: string
+  kind?: string
+  size_bytes?: number
+  file_digest: string
+  attempt?: number
+  created_us?: number
+}
+
+export interface RunRecord {
+  id: string
+  ref: string
+  space: string
+  project: string
+  name?: string
+  description?: string
+  owner?: string
+  state: string
+  cause?: string
+  reason_json?: string
+  tags?: string[]
+  spec_json?: string
+  tree_json?: string
+  tree_digest?: string
+  environment_json?: string
+  environment_digest?: string
+  nondeterminism_json?: string
+  summary_json?: string
+  params?: Record<string, string>
+  definitions?: Record<string, Record<string, unknown>>
+  attempts?: AttemptRecord[]
+  files?: FileRecord[]
+  checkpoints?: Record<string, unknown>[]
+  mlflow_tags?: Record<string, string>
+  origin?: Record<string, string>
+  created_us?: number
+  queued_us?: number
+  started_us?: number
+  ended_us?: number
+  card_seconds?: number
+  step?: number
+  points?: number
+  lines?: number
+}
+
+export interface OriginView {
+  installation: string
+  id: string
+  ref: string
+  owner?: string
+  bundle?: string
+  imported_us?: number
+  imported_by?: string
+}
+
+export interface ImportedRun {
+  id: string
+  ref: string
+  original_id: string
+  original_ref: string
+  points?: number
+  lines?: number
+  files?: number
+  known?: boolean
+}
+
+export interface ImportReply {
+  bundle: string
+  installation: string
+  runs?: ImportedRun[]
+}
+
+export interface CompareRequest {
+  runs: string[]
+  metrics?: string[]
+}
+
+export interface ComparedRun {
+  id: string
+  ref: string
+  name?: string
+  state?: string
+  owner?: string
+  seed?: number
+  group?: number
+  created_us?: number
+  seconds?: number
+  card_seconds?: number
+  cards?: number
+}
+
+export interface Difference {
+  name: string
+  values: unknown[]
+}
+
+export interface Compared {
+  last: number | string
+  best?: number | string | null
+  best_step?: number | null
+  last_step?: number
+}
+
+export interface MetricColumn {
+  key: string
+  goal?: string
+  unit?: string
+  runs: (Compared | null)[]
+  groups?: Spread[]
+}
+
+export interface Spread {
+  group: number
+  n: number
+  mean?: number | null
+  deviation?: number | null
+  verdict?: string
+}
+
+export interface Comparison {
+  runs: ComparedRun[]
+  params?: Difference[]
+  data?: Difference[]
+  code?: Difference[]
+  files?: Difference[]
+  files_left_out?: number
+  environment?: Difference[]
+  settings?: Difference[]
+  metrics?: MetricColumn[]
+  metrics_left_out?: number
+  matched?: string[]
+  groups?: number
+}
+
+export interface GroupComparison {
+  tag: string
+  project: string
+  made_us: number
+  comparison: Comparison
 }
 
 export interface ListingEntry {
@@ -316,6 +487,76 @@ export interface LineageView {
   edges?: LineageEdge[]
 }
 
+export interface Anomaly {
+  kind: string
+  key?: string
+  number?: number
+  open?: boolean
+  rank?: number
+  first_step?: number
+  last_step?: number
+  count?: number
+  value?: number | string
+  worst?: number | string
+  expected?: number | string | null
+  opened_us?: number
+  closed_us?: number
+  waits_for?: string
+}
+
+export interface AnomaliesReply {
+  anomalies: Anomaly[]
+  watched?: string[]
+}
+
+export interface SlowStep {
+  step: number
+  attempt: number
+  time_us: number
+  seconds: number
+  median_s: number
+  split?: Record<string, number>
+  cause?: string
+  straggler?: number | null
+  straggler_s?: number
+}
+
+export interface RankWork {
+  rank: number
+  step: number
+  work_s: number
+}
+
+export interface StepsReply {
+  steps?: number
+  median_s?: number | null
+  split?: Record<string, number>
+  slow?: SlowStep[]
+  slow_total?: number
+  ranks?: RankWork[]
+}
+
+export interface MetricTag {
+  tag: string
+  keys: string[]
+  runs: number
+}
+
+export interface TaggedValue {
+  run: string
+  ref: string
+  name?: string
+  state?: string
+  created_us?: number
+  key: string
+  goal?: string
+  unit?: string
+  last?: number | string
+  best?: number | null
+  data?: Record<string, string>
+  version?: number
+}
+
 export interface FaultView {
   code: string
   field?: string
@@ -329,6 +570,11 @@ export interface Problem {
   code: string
   params?: Record<string, unknown>
   faults?: FaultView[]
+}
+
+export interface Reason {
+  code: string
+  params?: Record<string, unknown>
 }
 
 export interface TreeFacts {
@@ -427,6 +673,7 @@ export interface AttemptView {
   started_us?: number
   ended_us?: number
   card_seconds?: number
+  inputs?: InputFetch[]
   resumed_from_step?: number | null
   lost_steps?: number
   contact_us?: number
@@ -637,6 +884,7 @@ export interface SeriesQuery {
   buckets?: number
   all_attempts?: boolean
   streams?: boolean
+  since?: Record<string, string>
 }
 
 export interface Series {
@@ -652,10 +900,20 @@ export interface Series {
   points?: number
   bucketed?: boolean
   non_finite?: number[]
+  at?: number[]
+  appended?: boolean
+}
+
+export interface Grid {
+  start: number
+  width: number
+  buckets: number
 }
 
 export interface SeriesReply {
   series: Series[]
+  grid?: Grid | null
+  cursors?: Record<string, string>
 }
 
 export type Point = [step: number, time_us: number, value: number | string, attempt?: number, incarnation?: number, rank?: number]
@@ -701,6 +959,7 @@ export interface LogPage {
   next?: string
   more?: boolean
   previous?: string
+  trimmed?: Record<string, number>
 }
 
 export interface Resources {
@@ -734,6 +993,11 @@ export interface CheckpointPolicy {
 export interface OnPreempt {
   signal?: string
   grace_s?: number
+}
+
+export interface Hang {
+  after_s?: number | null
+  end?: boolean
 }
 
 export interface DataPin {
@@ -811,6 +1075,7 @@ export interface Spec {
   launcher?: 'none' | 'process_per_node' | 'rank_per_card'
   checkpoint?: CheckpointPolicy
   on_preempt?: OnPreempt
+  hang?: Hang
   on_rank_loss?: 'end'
   fencing?: 'relaxed' | 'strict'
   orphan_limit_s?: number
@@ -819,6 +1084,106 @@ export interface Spec {
   cache?: boolean
   matrix?: Record<string, unknown[]>
   trial?: Trial | null
+}
+
+export interface S3Grant {
+  key_id: string
+  secret: string
+  token?: string
+}
+
+export interface StoreGrant {
+  url: string
+  store_id?: string
+  secrets?: Record<string, string>
+  s3?: S3Grant | null
+  expires_s?: number
+  rate?: number
+}
+
+export interface BrokenView {
+  what: string
+  code: string
+  why: string
+}
+
+export interface VerifyRequest {
+  share?: number
+}
+
+export interface VerifyReply {
+  clean: boolean
+  trees?: number
+  files?: number
+  packs?: number
+  frames?: number
+  frames_read?: number
+  bytes_stored?: number
+  bytes_read?: number
+  index_sound?: boolean
+  index_lags?: number
+  broken?: BrokenView[]
+  quarantined?: string[]
+  frames_saved?: number
+  frames_lost?: number
+  broken_trees?: BrokenView[]
+}
+
+export interface CollectRequest {
+  dry_run?: boolean
+  grace_s?: number
+  compact?: boolean
+}
+
+export interface CollectReply {
+  dry_run: boolean
+  trees?: number
+  trees_marked?: number
+  trees_dropped?: number
+  trees_lifted?: number
+  packs?: number
+  bytes_stored?: number
+  bytes_reached?: number
+  packs_marked?: number
+  packs_swept?: number
+  packs_lifted?: number
+  packs_compacted?: number
+  bytes_marked?: number
+  bytes_freed?: number
+}
+
+export interface StoreSettings {
+  gc_every_s?: number
+  gc_grace_s?: number
+  gc_dry_run?: boolean
+  low_water_h?: number
+  capacity_bytes?: number
+}
+
+export interface GcState {
+  last_us?: number
+  seconds?: number
+  report?: CollectReply | null
+  failed?: string
+  why?: string
+  next_us?: number
+}
+
+export interface StoreView {
+  url: string
+  sealed?: boolean
+  settings?: StoreSettings
+  gc?: GcState
+  measured_us?: number
+  stored_bytes?: number
+  free_bytes?: number | null
+  total_bytes?: number | null
+  growth_bytes_per_h?: number | null
+  hours_left?: number | null
+  low?: boolean
+  low_since_us?: number
+  checkpoints_to_free?: number
+  bytes_to_free?: number
 }
 
 export interface ColumnInfo {
@@ -908,4 +1273,87 @@ export interface TemplateView {
   space: string
   latest: number
   versions?: TemplateVersionView[]
+}
+
+export interface SpecText {
+  text?: string | null
+  values?: Record<string, unknown> | null
+}
+
+export interface SpecRead {
+  text: string
+  values: Record<string, unknown>
+  spec: Spec
+  faults?: FaultView[]
+  warnings?: Reason[]
+}
+
+export interface TrialRequest {
+  steps?: number
+  data_bytes?: number
+  limit_s?: number
+  full_steps?: number
+  then_queue?: boolean
+}
+
+export interface DataSlice {
+  name: string
+  files: number
+  of_files: number
+  size_bytes: number
+  of_bytes: number
+  cut?: string[]
+}
+
+export interface LossTrend {
+  key: string
+  first: number | string
+  last: number | string
+  slope?: number
+  points?: number
+  trend?: 'falling' | 'flat' | 'not_finite' | 'rising'
+}
+
+export interface Forecast {
+  steps: number
+  cards: number
+  seconds: number
+  seconds_low: number
+  seconds_high: number
+  card_hours: number
+  card_hours_low: number
+  card_hours_high: number
+  cost?: number | null
+  cost_low?: number | null
+  cost_high?: number | null
+  currency?: string
+  how?: Reason[]
+}
+
+export interface TrialReport {
+  steps?: number
+  seconds?: number
+  startup_s?: number | null
+  steps_per_s?: number | null
+  step_seconds?: number[]
+  peak_rss_bytes?: number | null
+  peak_card_bytes?: number | null
+  card_bytes?: number | null
+  checkpoint_bytes?: number | null
+  loss?: LossTrend | null
+  forecast?: Forecast | null
+  remarks?: Reason[]
+}
+
+export interface TrialView {
+  trial_id: string
+  trial_ref: string
+  state: 'bad' | 'dropped' | 'good' | 'running' | 'waiting'
+  runs?: string[]
+  run_ids?: string[]
+  steps?: number
+  data?: DataSlice[]
+  then_queue?: boolean
+  reason?: Reason | null
+  report?: TrialReport | null
 }

@@ -15,6 +15,7 @@ from trackbed.domain.scope import Scope
 from trackbed.formats import bundle, spool
 from trackbed.formats.bundle import Manifest, Reader, Writer
 from trackbed.server.app import App
+from trackbed.server.flows.points import keep_points_here
 from trackbed.tracking import export, imported, runs
 from trackbed.tracking.artifacts import Kept
 from trackbed.tracking.export_tables import installation_id
@@ -68,7 +69,7 @@ def write_bundle(
             record = app.db.read(lambda tx, row=row: _write_run(app, tx, writer, row))
             for one in record.files if artifacts else []:
                 if not writer.has(name := f"blobs/{one.file_digest}"):
-                    writer.add(name, _blob(app, one.file_digest))
+                    writer.add(name, _blob(app, row.space_id, one.file_digest))
         manifest = Manifest(
             made_us=app.db.read(lambda tx: tx.now_us), origin={"installation": ours, "by": who.actor.name}, filter=filter,
             artifacts=artifacts, runs={row.id: runs.ref_of(row) for row in rows},
@@ -85,7 +86,7 @@ def write_bundle(
 def _write_run(app: App, tx: ReadTx, writer: Writer, row: runs.RunRow) -> RunRecord:
     record, at = export.record_of(tx, row), f"runs/{row.id}/"
     writer.add(at + bundle.RECORD, [msgspec.json.encode(record)])
-    writer.add(at + bundle.POINTS, export.points_of(tx, row.id))
+    writer.add(at + bundle.POINTS, export.points_of(tx, app.curves.view(tx, row.id)))
     writer.add(at + bundle.LOG, export.lines_of(tx, row.id))
     writer.add(at + bundle.EVENTS, _events(app, tx, row.id))
     return record
@@ -105,8 +106,8 @@ def _events(app: App, tx: ReadTx, run_id: str) -> Iterator[bytes]:
         after = found[-1].id
 
 
-def _blob(app: App, digest: str) -> Iterator[bytes]:
-    reader = app.store.open_range(FileDigest(digest))
+def _blob(app: App, space_id: str, digest: str) -> Iterator[bytes]:
+    reader = app.store_of(space_id).open_range(FileDigest(digest))
     try:
         while block := reader.read(2**20):
             yield block
@@ -177,23 +178,23 @@ def _take_run(app: App, who: Scope, reader: Reader, record: RunRecord, project: 
     for name in (bundle.POINTS, bundle.LOG):
         for batch in _batches(reader, at + name):
             prepared = prepare(batch)
-            refused = app.db.write(
-                lambda tx, prepared=prepared: imported.keep(tx, row, prepared), actor=who.actor, lane="bulk"
+            refused = keep_points_here(
+                app, lambda tx, sealed, prepared=prepared: imported.keep(tx, row, prepared, sealed), actor=who.actor
             )  # fmt: skip
             if refused:
                 raise BadInput("bundle_record_bad", what=", ".join(sorted(set(refused))))
-    files = _take_files(app, reader, record)
+    files = _take_files(app, row.space_id, reader, record)
     app.db.write(lambda tx: imported.end(tx, row, record, files=files), actor=who.actor)
     return msgspec.structs.replace(told, files=len(files or []))
 
 
-def _take_files(app: App, reader: Reader, record: RunRecord) -> list[Kept] | None:
+def _take_files(app: App, space_id: str, reader: Reader, record: RunRecord) -> list[Kept] | None:
     if not reader.manifest.artifacts:
         return None
     kept: list[Kept] = []
     for one in record.files:
         stream: Any = _Stream(reader.blocks(f"blobs/{one.file_digest}"))
-        digest, size = app.store.put_blob(stream)
+        digest, size = app.store_of(space_id).put_blob(stream)
         kept.append(Kept(one.path, one.kind, size, str(digest)))
     return kept
 

@@ -55,7 +55,7 @@ async def metrics_csv(trackbed_app: App, who: Scope, run: str, plain: bool = Fal
     def read(tx: ReadTx) -> tuple[str, IO[bytes]]:
         row = runs.resolve(tx, who, run)
         file: IO[bytes] = tempfile.TemporaryFile(dir=trackbed_app.home)  # noqa: SIM115 - it is closed when it was sent
-        for part in export.csv_of(tx, row.id, plain=plain):
+        for part in export.csv_of(tx, trackbed_app.curves.view(tx, row.id), plain=plain):
             file.write(part.encode())
         return runs.ref_of(row), file
 
