@@ -48,6 +48,7 @@ from trackbed.server.routes import (
     attempts,
     blobs,
     bundles,
+    code,
     compare,
     datasets,
     frames,
@@ -56,6 +57,7 @@ from trackbed.server.routes import (
     metric_tags,
     models,
     pool,
+    reviews,
     runs,
     series,
     store,
@@ -63,6 +65,7 @@ from trackbed.server.routes import (
     system,
     table,
     templates,
+    triggers,
 )
 from trackbed.server.stream import Feed
 from trackbed.storage.chunks import ChunkStore
@@ -78,6 +81,7 @@ _ROUTES: tuple[Any, ...] = (
     stream,
     table,
     runs,
+    reviews,
     attempts,
     pool,
     frames,
@@ -89,9 +93,11 @@ _ROUTES: tuple[Any, ...] = (
     artifacts,
     blobs,
     bundles,
+    code,
     datasets,
     models,
     templates,
+    triggers,
     mlflow,
     store,
     static_files,
