@@ -1369,7 +1369,7 @@ export interface ColumnsReply {
   looked?: number
 }
 
-export interface Spread {
+export interface GroupSpread {
   count?: number
   mean?: number | string | null
   std?: number | string | null
@@ -1382,7 +1382,7 @@ export interface RunGroup {
   runs?: number
   states?: Record<string, number>
   created_us?: number
-  metrics?: Record<string, Spread>
+  metrics?: Record<string, GroupSpread>
   filter?: string
 }
 
