@@ -23,6 +23,7 @@ from trackbed.base.errors import Unavailable
 from trackbed.client import config
 from trackbed.client.api_parts import Data, Models, People, Pool, Templates
 from trackbed.client.connection import PATIENCE_S, Connection, encode, part
+from trackbed.client.environments import Environments
 from trackbed.client.push import Progress
 from trackbed.client.submit import Prepared, prepare
 from trackbed.domain.states import TERMINAL
@@ -76,6 +77,7 @@ class Client:
         self.templates = Templates(self.connection)
         self.pool = Pool(self.connection)
         self.people = People(self.connection)
+        self.environments = Environments(self.connection)
 
     @property
     def url(self) -> str:

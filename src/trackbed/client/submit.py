@@ -14,8 +14,9 @@ from trackbed.base.errors import Fault, TrackbedError
 from trackbed.client.connection import Connection
 from trackbed.client.push import Progress, push
 from trackbed.sources.capture import Capture, capture
-from trackbed.sources.environment import record_current
-from trackbed.wire.runs import EnvironmentRecord, SubmitReply, SubmitRequest
+from trackbed.sources.environment import digest_of, record_current
+from trackbed.sources.locking import lock_of, record_of_lock
+from trackbed.wire.runs import EnvironmentRecord, Reason, StatusView, SubmitReply, SubmitRequest
 from trackbed.wire.spec import Spec
 from trackbed.workflow import spec as specs
 from trackbed.workflow.spec import Loaded
@@ -43,7 +44,7 @@ class Prepared:
         if self.base is not None and self.loaded.spec.template and isinstance(told.code, str):
             self.folder = self.base / told.code
         captured = self.capture()
-        environment = self._environment()
+        environment, notes = self._environment(connection, told)
         if not dry_run:
             push(connection, captured.scan, on_progress=on_progress)
         request = SubmitRequest(
@@ -51,7 +52,7 @@ class Prepared:
             values=self.loaded.values, set_fields=self.loaded.set_fields,
         )  # fmt: skip
         reply = connection.post("/api/v1/runs", SubmitReply, request, key="" if dry_run else new_id("idm"))
-        reply.warnings = [*self.loaded.warnings, *reply.warnings]
+        reply.warnings = [*self.loaded.warnings, *notes, *reply.warnings]
         return reply
 
     def capture(self) -> Capture:
@@ -60,8 +61,18 @@ class Prepared:
             self._captured = capture(self.folder, allow=self.allow)
         return self._captured
 
-    def _environment(self) -> EnvironmentRecord:
-        return record_current()
+    def _environment(self, connection: Connection, spec: Spec) -> tuple[EnvironmentRecord, list[Reason]]:
+        """Return what the run is to be installed with, and what is to know about it. Locking may ask a package index."""
+        wanted = spec.environment
+        if wanted == "current":
+            return record_current(), []
+        if "@sha256:" in wanted:
+            record = EnvironmentRecord(kind="image", image=wanted)
+            record.digest = digest_of(record)
+            return record, []
+        platforms = connection.get("/api/v1/status", StatusView).platforms
+        lock = lock_of(self.folder if wanted == "pyproject" else self.folder / wanted, platforms=platforms)
+        return record_of_lock(lock), [Reason(code=note.code, params=note.params) for note in lock.notes]
 
     def _ask_first(self, connection: Connection) -> Spec:
         """Return the spec as the server resolves it; raise what is wrong with it, here and there, all at once."""

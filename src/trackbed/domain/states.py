@@ -94,9 +94,10 @@ RUN_MOVES: dict[RunState, frozenset[RunState]] = {
     RunState.STOPPING: frozenset({RunState.RUNNING, RunState.QUEUED, RunState.PAUSED, *TERMINAL}),
     RunState.PAUSED: frozenset({RunState.QUEUED, RunState.STOPPED}),
     RunState.FINISHED: frozenset(),
-    # resume / retry within the resume window; an outside run is reopened by its own spool
-    RunState.FAILED: frozenset({RunState.QUEUED, RunState.RUNNING}),
-    RunState.STOPPED: frozenset({RunState.QUEUED}),
+    # resume / retry within the resume window (`preparing` where its environment is not packed); an outside run is reopened
+    # by its own spool
+    RunState.FAILED: frozenset({RunState.QUEUED, RunState.PREPARING, RunState.RUNNING}),
+    RunState.STOPPED: frozenset({RunState.QUEUED, RunState.PREPARING}),
 }
 
 ATTEMPT_MOVES: dict[AttemptState, frozenset[AttemptState]] = {

@@ -71,6 +71,13 @@ class Preparation:
         between()
         return inputs
 
+    def pack(self) -> Path | None:
+        """Return the node's copy of the packed environment; None where there is no pack."""
+        if not self._assignment.pack:
+            return None
+        self._cache = self._cache or NodeCache(self._folder.cache, self.store)
+        return node_copy(self._cache, Digest(self._assignment.pack))
+
     def _write_documents(self) -> None:
         given = self._assignment
         stage = given.stage

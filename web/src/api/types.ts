@@ -114,6 +114,8 @@ export interface Assignment {
   determinism?: string
   tree?: string
   environment?: Record<string, unknown>
+  pack?: string
+  environment_drift?: 'flag' | 'refuse'
   data?: Record<string, DataPin>
   from?: FromPin | null
   resume?: ResumePin | null
@@ -149,6 +151,7 @@ export interface LeaseRequest {
   ranks?: RankReport[]
   backlog_bytes?: number
   order_seen?: string
+  environment?: EnvironmentFound | null
   wait_s?: number
 }
 
@@ -550,6 +553,7 @@ export interface StatusView {
   counts?: Record<string, number>
   cards_total?: number
   cards_held?: number
+  platforms?: string[]
   lane_wait_p99_ms?: number
   warnings?: Reason[]
 }

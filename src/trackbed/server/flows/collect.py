@@ -11,7 +11,9 @@ from sqlalchemy.types import TypeEngine
 from trackbed.base.errors import Conflict
 from trackbed.base.ids import Digest, FileDigest
 from trackbed.db import ReadTx, metadata
+from trackbed.domain.scope import SYSTEM
 from trackbed.server.app import App
+from trackbed.server.flows import environments
 from trackbed.storage.chunks import ChunkStore
 from trackbed.storage.gc import Alive, GcReport, collect
 from trackbed.wire.store import CollectRequest
@@ -57,6 +59,8 @@ def collect_store(app: App, asked: CollectRequest) -> GcReport:
     if not isinstance(app.store, ChunkStore):
         raise Conflict("storage_not_collected")
 
+    if not asked.dry_run:
+        app.db.write(environments.forget_unused, actor=SYSTEM.actor)
     pointers = app.store.refs.values() if hasattr(app.store.refs, "values") else {}  # pyright: ignore[reportAttributeAccessIssue]
 
     def named() -> Alive:

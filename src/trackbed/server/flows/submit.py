@@ -20,12 +20,12 @@ from trackbed.formats.tree import encode_listing
 from trackbed.registry.service import resolve as resolve_model
 from trackbed.scheduling.rules import Node, Waiting, could_ever_fit, largest_node
 from trackbed.server.app import App
-from trackbed.server.flows import when
+from trackbed.server.flows import environments, when
 from trackbed.server.flows.facts import node_of
 from trackbed.server.flows.prepare import prepare
 from trackbed.server.flows.template import template_of, with_template
 from trackbed.server.flows.trees import may_use
-from trackbed.sources.service import environment_faults, save_environment
+from trackbed.sources.service import save_environment
 from trackbed.tracking import runs, runs_attempts
 from trackbed.wire.runs import Reason, SubmitReply, SubmitRequest, SubmittedRun
 from trackbed.wire.spec import DataPin, FromPin, Resources, Spec, Stage, Uses
@@ -58,13 +58,13 @@ async def submit(app: App, scope: Scope, request: SubmitRequest) -> SubmitReply:
     request, unknown = await asyncio.to_thread(_with_used_files, app, request, missing=missing)
     outer += unknown
     if request.dry_run:
-        found = await app.db.aread(lambda tx: resolve(tx, scope, request, outer))
+        found = await app.db.aread(lambda tx: resolve(app, tx, scope, request, outer))
         if found.faults:
             raise wrong(found.faults)
         planned = [SubmittedRun(values=values) for values in combinations(found.spec)] if found.spec.matrix else []
         return SubmitReply(spec=found.spec, warnings=found.warnings, runs=planned, resolved=asked.resolved)
     if asked.judged:  # everything else that is wrong is told with it
-        found = await app.db.aread(lambda tx: resolve(tx, scope, request, outer))
+        found = await app.db.aread(lambda tx: resolve(app, tx, scope, request, outer))
         raise wrong(found.faults)
     ids = [new_id("run") for _ in range(min(count(request.spec), MOST))]
     reply = await app.db.awrite(lambda tx: _submit(app, tx, scope, request, outer, ids), actor=scope.actor)
@@ -73,7 +73,7 @@ async def submit(app: App, scope: Scope, request: SubmitRequest) -> SubmitReply:
 
 def _submit(app: App, tx: Tx, scope: Scope, request: SubmitRequest, outer: list[Fault], ids: list[str]) -> SubmitReply:
     """Make the run, or all runs of a matrix: in one transaction, or none."""
-    found = resolve(tx, scope, request, outer)
+    found = resolve(app, tx, scope, request, outer)
     if found.faults:
         raise wrong(found.faults)
     project = ensure_project(tx, scope, found.spec.space, found.spec.project)
@@ -128,6 +128,7 @@ def _outer_faults(app: App, request: SubmitRequest, *, judged: bool) -> list[Fau
     tree = request.tree
     if tree is not None and tree.digest and not app.store.has_tree(Digest(tree.digest)):
         faults.append(tree_missing(tree.digest))
+    faults += environments.faults_of(app, request)
     inventory: list[NodeFacts] = app.engine.inventory()
     nodes = [node_of(facts) for facts in inventory]
     spec = request.spec
@@ -188,7 +189,7 @@ def waiting_of(wanted: Resources) -> Waiting:
     )  # fmt: skip
 
 
-def resolve(tx: ReadTx, scope: Scope, request: SubmitRequest, outer: list[Fault]) -> Resolved:
+def resolve(app: App, tx: ReadTx, scope: Scope, request: SubmitRequest, outer: list[Fault]) -> Resolved:
     """Turn every name of the spec into a digest; collect what cannot be."""
     space = space_named(tx, scope, request.spec.space, permission=Permission.WRITE)
     spec = msgspec.structs.replace(request.spec, space=space.name)
@@ -202,7 +203,7 @@ def resolve(tx: ReadTx, scope: Scope, request: SubmitRequest, outer: list[Fault]
     if spec.register is not None:
         with _collected(found, "register.when"):
             when.parse(spec.register.when)
-    found.faults += _environment(request)
+    found.faults += environments.site_faults(app, tx, space.id, request)
     tree = request.tree
     sent = tree is None or not tree.digest or may_use(tx, scope, Digest(tree.digest))
     if not sent:  # what is in a tree that they may not read is not told
@@ -277,11 +278,3 @@ def _from_checkpoint(tx: ReadTx, scope: Scope, pin: FromPin) -> FromPin:
         steps = ", ".join(dict.fromkeys(str(point.step) for point in points)) or "-"
         raise NotFound("checkpoint_unknown", ref=pin.ref, which=which or "latest", steps=steps)
     return msgspec.structs.replace(pin, digest=chosen[0].digest, run_id=source.id, step=chosen[0].step)
-
-
-def _environment(request: SubmitRequest) -> list[Fault]:
-    if request.spec.environment != "current":
-        return [Fault("not_yet", "environment", None, {"what": f"environment: {request.spec.environment}"})]
-    if request.environment is None:
-        return []
-    return environment_faults(request.environment)

@@ -10,7 +10,7 @@ from trackbed.domain.outcome import Wish
 from trackbed.domain.scope import Scope
 from trackbed.domain.states import ACTIVE, ATTEMPT_ENDED, AttemptState, Cause, OrderKind, RunState
 from trackbed.server.app import App
-from trackbed.server.flows import outside
+from trackbed.server.flows import outside, prepare
 from trackbed.server.flows.lease import wake_name
 from trackbed.tracking import runs, runs_attempts
 from trackbed.wire.runs import Reason, VerbRequest
@@ -74,7 +74,7 @@ def _ask(app: App, tx: Tx, row: runs.RunRow, wish: Wish, kind: OrderKind, reques
 def resume(app: App, tx: Tx, row: runs.RunRow, request: VerbRequest) -> runs.RunRow:
     """Back into the queue, to go on from the current checkpoint; a pause that is not over yet is taken back."""
     state = RunState(row.state)
-    if state in (RunState.QUEUED, RunState.STARTING, RunState.RUNNING):
+    if state in (RunState.PREPARING, RunState.QUEUED, RunState.STARTING, RunState.RUNNING):
         return row
     if state is RunState.STOPPING and row.wish == Wish.PAUSE.value:
         attempt = runs_attempts.get(tx, row.attempt_id)
@@ -83,22 +83,22 @@ def resume(app: App, tx: Tx, row: runs.RunRow, request: VerbRequest) -> runs.Run
         return runs.move(tx, row, RunState.RUNNING, "run.resumed", data=_said(request), wish="")
     if state is RunState.PAUSED:
         return runs.to_queue(tx, row, "run.resumed", data=_said(request), used="{}", not_before_us=0)
-    return _again(tx, row, request, "resume")
+    return _again(app, tx, row, request, "resume")
 
 
 def retry(app: App, tx: Tx, row: runs.RunRow, request: VerbRequest) -> runs.RunRow:
     """A new attempt of a run that failed or was stopped."""
-    if RunState(row.state) in (RunState.QUEUED, RunState.STARTING, RunState.RUNNING):
+    if RunState(row.state) in (RunState.PREPARING, RunState.QUEUED, RunState.STARTING, RunState.RUNNING):
         return row
-    return _again(tx, row, request, "retry")
+    return _again(app, tx, row, request, "retry")
 
 
-def _again(tx: Tx, row: runs.RunRow, request: VerbRequest, verb: str) -> runs.RunRow:
+def _again(app: App, tx: Tx, row: runs.RunRow, request: VerbRequest, verb: str) -> runs.RunRow:
     if row.outside or RunState(row.state) not in (RunState.FAILED, RunState.STOPPED):
         raise Conflict("run_not_resumable", ref=runs.ref_of(row), state=row.state, verb=verb)
     if tx.now_us - row.ended_us > RESUME_WINDOW_S * 1e6:
         raise Conflict("resume_window_over", ref=runs.ref_of(row), days=int(RESUME_WINDOW_S // 86400), verb=verb)
-    return runs.to_queue(tx, row, "run.resumed", data=_said(request), used="{}", not_before_us=0)
+    return prepare.again(app, tx, row, "run.resumed", data=_said(request))
 
 
 def hold(app: App, tx: Tx, row: runs.RunRow, request: VerbRequest) -> runs.RunRow:

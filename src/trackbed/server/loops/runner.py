@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 
 from trackbed.server.app import App
-from trackbed.server.loops import limits, schedule, watch
+from trackbed.server.loops import environments, limits, schedule, watch
 
 log = logging.getLogger("trackbed.loops")
 
@@ -51,9 +51,11 @@ class Loops:
 
 
 def start(app: App) -> Loops:
-    """Start schedule, watch and limits. Call `stop` on what this returns before the database is closed."""
+    """Start all loops. Call `stop` on what this returns before the database is closed."""
     watch.adopt(app)
     watching = watch.Watch()
-    return Loops(
-        app, {"schedule": (schedule.tick, 1.0), "watch": (watching.tick, 0.5), "limits": (limits.Limits().tick, 1.0)}
-    ).start()
+    ticks: dict[str, tuple[Callable[[App], object], float]] = {
+        "schedule": (schedule.tick, 1.0), "watch": (watching.tick, 0.5), "limits": (limits.Limits().tick, 1.0),
+        "environments": (environments.Builder().tick, 5.0),
+    }  # fmt: skip
+    return Loops(app, ticks).start()
