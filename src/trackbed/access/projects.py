@@ -1,5 +1,6 @@
 """Projects: owners of runs and of their gap-free numbers. An old name keeps leading to its project."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqlalchemy import select, update
@@ -12,7 +13,7 @@ from trackbed.base.errors import Conflict, NotFound
 from trackbed.db import ReadTx, Tx, scope_clause
 from trackbed.domain.events import Event
 from trackbed.domain.scope import Permission, Scope
-from trackbed.wire.access import ProjectView
+from trackbed.wire.access import NamingView, ProjectView
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ def rename_project(tx: Tx, scope: Scope, name: str, *, to: str, space: str = DEF
     return ProjectRow(project.id, to, project.space_id, project.space)
 
 
-def list_projects(tx: ReadTx, scope: Scope) -> list[ProjectView]:
+def list_projects(tx: ReadTx, scope: Scope, *, naming: Mapping[str, NamingView] | None = None) -> list[ProjectView]:
     """Return the projects that the scope may read, by space and name, with the names they had."""
     project, space, names = tables.project, tables.space, tables.project_name
     rows = tx.rows(
@@ -120,6 +121,7 @@ def list_projects(tx: ReadTx, scope: Scope) -> list[ProjectView]:
             runs=row.runs,
             created_us=row.created_us,
             aliases=[name for name in old.get(row.id, []) if name != row.name],
+            naming=(naming or {}).get(row.id),
         )
         for row in rows
     ]

@@ -88,3 +88,16 @@ project = Table(
     Column("created_us", Integer, nullable=False),
     Index("project_by_space", "space_id", "name", unique=True),
 )
+
+# What names and tags of a project's runs must look like.
+naming = Table(
+    "project_naming",
+    metadata,
+    Column("project_id", Text, primary_key=True),
+    Column("space_id", Text, nullable=False),
+    Column("name", Text, nullable=False, default=""),
+    Column("tags", Text, nullable=False, default="[]"),  # JSON list of patterns
+    Column("version", Integer, nullable=False),
+    Column("changed_us", Integer, nullable=False),
+    Column("changed_by", Text, nullable=False),
+)

@@ -16,7 +16,8 @@ app = group()
 @app.command("list", help=say("cli.about.checkpoints.list"))
 def list_checkpoints(run: Run) -> None:
     with client() as api:
-        found = api.run(run).checkpoints
+        detail = api.run(run)
+        found = [*detail.checkpoints_dropped, *detail.checkpoints]
     if output.emit_json(found):
         return
     head = [say(f"cli.word.{name}") for name in ("checkpoint", "step", "state", "size", "attempt", "created", "digest")]

@@ -85,6 +85,7 @@ def words(params: dict[str, Any]) -> dict[str, Any]:
         "order": "order",
         "priority": "priority",
         "role": "role",
+        "anomaly": "anomaly",
     }
     return {
         name: word(f"{kinds[name]}.{value}", str(value)) if name in kinds else value for name, value in params.items()

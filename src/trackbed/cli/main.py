@@ -23,7 +23,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "runs": {
         "init": "init:init", "submit": "submit:submit", "runs": "runs:runs", "show": "show:show", "wait": "wait:wait", "logs": "logs:logs",
-        "stop": "verbs:stop", "pause": "verbs:pause", "resume": "verbs:resume", "retry": "verbs:retry", "hold": "verbs:hold",
+        "stop": "verbs:stop", "pause": "verbs:pause", "resume": "verbs:resume", "retry": "verbs:retry", "fork": "fork:fork", "hold": "verbs:hold",
         "release": "verbs:release", "reproduce": "reproduce:reproduce", "sync": "sync:sync",
     },
     "things": {

@@ -75,9 +75,9 @@ def facts(rows: Sequence[tuple[str, Any]]) -> None:
         print(f"{dim(_pad(name, width))}  {value}")
 
 
-def state(name: str, kind: str = "state") -> str:
-    """Return the word for a state, in its colour on a terminal."""
-    return paint(context.word(f"{kind}.{name}", name), _COLORS.get(name, ""))
+def state(name: str, kind: str = "state", *, more: str = "") -> str:
+    """Return the word for a state, and more behind it, in its colour on a terminal."""
+    return paint(context.word(f"{kind}.{name}", name) + more, _COLORS.get(name, ""))
 
 
 def paint(text: str, color: str) -> str:

@@ -6,7 +6,8 @@ import typer
 
 from trackbed.base.units import format_duration
 from trackbed.cli import output
-from trackbed.cli.context import client, say
+from trackbed.cli.context import client, say, word
+from trackbed.cli.noticed import marks_text
 
 if TYPE_CHECKING:
     from trackbed.wire.runs import RunView
@@ -43,9 +44,16 @@ def runs(
 
 def row(view: "RunView") -> list[str]:
     return [
-        view.ref, view.name, output.state(view.state) + (f" ({output.state(view.cause, 'cause')})" if view.state == "failed" and view.cause else ""),
+        view.ref, view.name, _state(view),
         str(view.cards) if not view.outside else "-", progress(view), output.ago(view.created_us), view.owner,
     ]  # fmt: skip
+
+
+def _state(view: "RunView") -> str:
+    if not view.marks:
+        cause = f" ({word(f'cause.{view.cause}', view.cause)})" if view.state == "failed" and view.cause else ""
+        return output.state(view.state, more=cause)
+    return output.paint(f"{word(f'state.{view.state}', view.state)} {marks_text(view.marks)}", "31")
 
 
 def progress(view: "RunView") -> str:

@@ -1,10 +1,13 @@
 """`trackbed show RUN`: what is on the record of a run."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from trackbed.base.units import format_duration, format_size
 from trackbed.cli import output
 from trackbed.cli.context import client, say, word, words
+from trackbed.cli.noticed import marks_text, print_anomalies, print_steps
 from trackbed.cli.options import Run
 from trackbed.cli.runs import progress
 
@@ -15,14 +18,23 @@ _CHECKPOINTS = 5  # the newest; all: `checkpoints list`
 AS_ASKED = ("", "done", "stopped", "paused", "preempted")  # how a rank went then is no news
 
 
-def show(run: Run) -> None:
+def show(run: Run, steps: Annotated[bool, typer.Option("--steps", help=say("cli.opt.show_steps"))] = False) -> None:
+    if steps:
+        with client() as api:
+            found = api.steps(run)
+        if not output.emit_json(found):
+            print_steps(found)
+        return
     with client() as api:
         detail = api.run(run)
         keys = [] if not detail.metric_keys else api.keys(detail.run.id, limit=20)
     if output.emit_json(detail):
         return
     view, spec = detail.run, detail.spec
-    output.line(output.bold(f"{view.ref}  {view.name}".strip()) + f"  {output.state(view.state)}")
+    output.line(
+        output.bold(f"{view.ref}  {view.name}".strip())
+        + f"  {output.state(view.state)}  {output.paint(marks_text(view.marks), '31')}".rstrip()
+    )
     output.facts([
         (say("cli.word.why"), reason_text(view.reason)),
         (say("cli.word.description"), view.description),
@@ -42,10 +54,17 @@ def show(run: Run) -> None:
         (say("cli.word.tags"), ", ".join(view.tags)),
         (say("cli.word.models"), ", ".join(detail.models)),
         (say("cli.word.reproduces"), detail.reproduces),
+        (say("cli.word.like"), _like(detail)),
         (say("cli.word.not_exact"), ", ".join(detail.nondeterminism)),
     ])  # fmt: skip
+    if detail.trial is not None:
+        from trackbed.cli.trial import show_trial
+
+        output.line()
+        show_trial(detail.trial)
     _stages(detail.stages)
     _attempts(detail.attempts)
+    print_anomalies(detail.anomalies)
     if keys:
         output.line()
         head = [say(f"cli.word.{name}") for name in ("metric", "first", "last", "least", "greatest", "points")]
@@ -99,6 +118,20 @@ def environment_text(detail: "RunDetail") -> str:
         if found is None
         else f"{short(found.digest)}  {say('cli.packages', python=found.python, platform=found.platform, count=len(found.packages))}"
     )
+
+
+def _like(detail: "RunDetail") -> str:
+    """The run that it was made from, with the values that were changed."""
+    found = detail.like
+    if found is None:
+        return ""
+    changed = [f"{one.field}: {_plain(one.before)} → {_plain(one.after)}" for one in found.changes]
+    return "  ".join([found.ref, ", ".join(changed)]).strip()
+
+
+def _plain(value: object) -> str:
+    text = "-" if value is None else str(value)
+    return text if len(text) <= 40 else text[:39] + "…"
 
 
 def _lasted(detail: "RunDetail") -> str:

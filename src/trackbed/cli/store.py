@@ -1,4 +1,4 @@
-"""`trackbed store verify|gc|move|check`. Verify and move need the key file of the server, not the server."""
+"""`trackbed store status|settings|verify|gc|move|check`. Verify and move need the key file of the server, not the server."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,10 +14,93 @@ from trackbed.cli.options import group
 
 if TYPE_CHECKING:
     from trackbed.storage.chunks import ChunkStore
-    from trackbed.wire.store import VerifyReply
+    from trackbed.wire.store import GcState, StoreView, VerifyReply
 
 app = group()
 Place = Annotated[str, typer.Option("--store", metavar="URL", help=say("cli.opt.store_here"), show_default=False)]
+
+
+@app.command("status", help=say("cli.about.store.status"))
+def status() -> None:
+    with client() as api:
+        view = api.pool.store()
+    if output.emit_json(view):
+        return
+    gc, unknown = view.gc, "-"
+    room = unknown
+    if view.free_bytes is not None and view.total_bytes is not None:
+        room = say("cli.store_room", free=format_size(view.free_bytes), total=format_size(view.total_bytes))
+    growth = unknown if view.growth_bytes_per_h is None else _per_hour(view.growth_bytes_per_h)
+    every = view.settings.gc_every_s
+    output.facts([
+        (say("cli.word.store"), view.url),
+        (say("cli.word.size"), format_size(view.stored_bytes)),
+        (say("cli.word.free"), room),
+        (say("cli.word.growth"), growth),
+        (say("cli.word.hours_left"), unknown if view.hours_left is None else f"{view.hours_left:.1f}"),
+        (say("cli.word.collected"), _collected(gc)),
+        (say("cli.word.next"), output.when(gc.next_us) if every else say("cli.store_gc_never")),
+        (say("cli.word.to_free"), say("cli.store_to_free", count=view.checkpoints_to_free, size=format_size(view.bytes_to_free))),
+    ])  # fmt: skip
+    if view.low:
+        output.note(say("reason.store_low", **low_params(view)))
+    if gc.failed:
+        output.note(gc.why)
+
+
+@app.command("settings", help=say("cli.about.store.settings"))
+def settings(
+    gc_every: Annotated[str, typer.Option("--gc-every", metavar="TIME", help=say("cli.opt.store_gc_every"))] = "",
+    grace: Annotated[str, typer.Option("--grace", metavar="TIME", help=say("cli.opt.store_gc_grace"))] = "",
+    dry_run: Annotated[
+        bool | None, typer.Option("--dry-run/--no-dry-run", help=say("cli.opt.store_gc_dry"), show_default=False)
+    ] = None,
+    low_water: Annotated[str, typer.Option("--low-water", metavar="TIME", help=say("cli.opt.store_low_water"))] = "",
+    capacity: Annotated[str, typer.Option("--capacity", metavar="SIZE", help=say("cli.opt.store_capacity"))] = "",
+) -> None:
+    from trackbed.base.units import parse_size
+
+    with client() as api:
+        now = api.pool.store().settings
+        if gc_every:
+            now.gc_every_s = 0.0 if gc_every == "off" else parse_duration(gc_every)
+        if grace:
+            now.gc_grace_s = parse_duration(grace)
+        if dry_run is not None:
+            now.gc_dry_run = dry_run
+        if low_water:
+            now.low_water_h = parse_duration(low_water) / 3600
+        if capacity:
+            now.capacity_bytes = parse_size(capacity)
+        if gc_every or grace or low_water or capacity or dry_run is not None:
+            now = api.pool.set_store(now)
+    if output.emit_json(now):
+        return
+    output.facts([
+        (say("cli.word.gc_every"), f"{now.gc_every_s / 3600:g} h" if now.gc_every_s else say("cli.store_gc_never")),
+        (say("cli.word.grace"), f"{now.gc_grace_s / 3600:g} h"),
+        (say("cli.word.dry_run"), say("cli.yes" if now.gc_dry_run else "cli.no")),
+        (say("cli.word.low_water"), f"{now.low_water_h:g} h"),
+        (say("cli.word.capacity"), format_size(now.capacity_bytes) if now.capacity_bytes else "-"),
+    ])  # fmt: skip
+
+
+def _per_hour(growth: float) -> str:
+    return f"{'-' if growth < 0 else ''}{format_size(abs(round(growth)))}/h"
+
+
+def low_params(view: "StoreView") -> dict[str, Any]:
+    """Values of the sentence `reason.store_low`."""
+    hours = "-" if view.hours_left is None else f"{view.hours_left:.1f}"
+    return {"free": format_size(view.free_bytes or 0), "total": format_size(view.total_bytes or 0), "hours": hours}
+
+
+def _collected(gc: "GcState") -> str:
+    if gc.report is None:
+        return say("cli.store_gc_none")
+    key = "cli.store_gc_would_last" if gc.report.dry_run else "cli.store_gc_last"
+    freed, marked = format_size(gc.report.bytes_freed), format_size(gc.report.bytes_marked)
+    return say(key, when=output.when(gc.last_us), freed=freed, marked=marked)
 
 
 @app.command("verify", help=say("cli.about.store.verify"))

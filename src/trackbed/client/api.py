@@ -25,11 +25,13 @@ from trackbed.client.api_parts import Data, Models, People, Pool, Templates
 from trackbed.client.connection import PATIENCE_S, Connection, encode, part
 from trackbed.client.environments import Environments
 from trackbed.client.push import Progress
-from trackbed.client.submit import Prepared, prepare
+from trackbed.client.submit import Again, Prepared, again, prepare
 from trackbed.domain.states import TERMINAL
 from trackbed.wire.access import Me
+from trackbed.wire.marks import AnomaliesReply, StepsReply
 from trackbed.wire.runs import (
     ArtifactView,
+    CloneView,
     EventView,
     RunDetail,
     RunPage,
@@ -51,6 +53,7 @@ from trackbed.wire.series import (
     SeriesReply,
 )
 from trackbed.wire.spec import Spec
+from trackbed.wire.trial import TrialRequest, TrialView
 
 Verb = Literal["stop", "pause", "resume", "retry", "hold", "release"]
 
@@ -104,18 +107,38 @@ class Client:
 
     def submit(
         self, spec: Path | str | dict[str, Any] | Spec, *, sets: Sequence[str] = (), dry_run: bool = False,
-        on_progress: Progress | None = None,
+        trial: TrialRequest | None = None, on_progress: Progress | None = None,
     ) -> SubmitReply:  # fmt: skip
         """Submit a spec file (a path), a dict in the form of the file, or a Spec; the working tree goes with it.
 
         Raises:
             BadInput: `spec_wrong` with every fault, those that the server found included.
         """
-        return self.send(prepare(spec, sets), dry_run=dry_run, on_progress=on_progress)
+        return self.send(prepare(spec, sets), dry_run=dry_run, trial=trial, on_progress=on_progress)
 
-    def send(self, prepared: Prepared, *, dry_run: bool = False, on_progress: Progress | None = None) -> SubmitReply:
+    def send(
+        self, prepared: Prepared | Again, *, dry_run: bool = False, trial: TrialRequest | None = None, on_progress: Progress | None = None
+    ) -> SubmitReply:  # fmt: skip
         """Submit what was captured before."""
-        return prepared.send(self.connection, dry_run=dry_run, on_progress=on_progress)
+        return prepared.send(self.connection, dry_run=dry_run, trial=trial, on_progress=on_progress)
+
+    def like(
+        self, run: str, sets: Sequence[str] = (), *, fork: bool = False, checkpoint: str = "", model: str = ""
+    ) -> Again:
+        """Return a run to be sent again with other values: `client.send(client.like("demo#17", ["params.lr=1e-4"]))`.
+
+        With `fork` it begins from a checkpoint of the run (a step or name; default the latest), or from `model`.
+        """
+        query = {"fork": fork, "checkpoint": checkpoint, "model": model}
+        return again(self.connection.get(f"/api/v1/runs/{part(run)}/clone", CloneView, query), sets)
+
+    def trial(self, run: str) -> TrialView:
+        """Return the trial that was made for a run, or that it is.
+
+        Raises:
+            NotFound: `trial_none`.
+        """
+        return self.connection.get(f"/api/v1/runs/{part(run)}/trial", TrialView)
 
     def reproduce(self, run: str) -> SubmitReply:
         """Submit a run again from its record alone."""
@@ -193,6 +216,14 @@ class Client:
         )
 
     # curves and logs
+
+    def anomalies(self, run: str) -> AnomaliesReply:
+        """Return what was noticed about the curves of a run, the newest first."""
+        return self.connection.get(f"/api/v1/runs/{part(run)}/anomalies", AnomaliesReply)
+
+    def steps(self, run: str) -> StepsReply:
+        """Return how the steps of a run go: usual time and split, the slow ones, the ranks."""
+        return self.connection.get(f"/api/v1/runs/{part(run)}/steps", StepsReply)
 
     def keys(self, run: str, *, search: str = "", limit: int = 1000) -> list[KeyInfo]:
         """Return the metrics of a run with first, last, least and greatest value."""

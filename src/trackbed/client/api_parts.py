@@ -1,7 +1,7 @@
 """The parts of a `Client`: data, models, the pool, people."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ from trackbed.formats.tree import Entry, show
 from trackbed.storage.scan import Scan, scan
 from trackbed.storage.seen import Seen
 from trackbed.wire.access import (
+    NamingRequest,
+    NamingView,
     PersonRequest,
     PersonView,
     ProjectView,
@@ -35,7 +37,7 @@ from trackbed.wire.data import (
     RegisterRequest,
 )
 from trackbed.wire.runs import ArtifactView, CheckpointView, NodeView, QueueEntry, RunDetail
-from trackbed.wire.store import CollectReply, CollectRequest, VerifyReply, VerifyRequest
+from trackbed.wire.store import CollectReply, CollectRequest, StoreSettings, StoreView, VerifyReply, VerifyRequest
 from trackbed.wire.templates import TemplateRequest, TemplateVersionView, TemplateView
 
 _PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib", ".bin")
@@ -255,6 +257,15 @@ class Pool:
     def queue(self) -> list[QueueEntry]:
         return self._connection.get("/api/v1/queue", list[QueueEntry])
 
+    def store(self) -> StoreView:
+        """Where the store is, how full, and what looking after it did last."""
+        return self._connection.get("/api/v1/store", StoreView)
+
+    def set_store(self, settings: StoreSettings) -> StoreSettings:
+        """Change how the server looks after its store."""
+        answer = self._connection.send("PUT", "/api/v1/store/settings", content=encode(settings))
+        return self._connection.decode(answer, StoreSettings)
+
     def verify_store(self, request: VerifyRequest) -> VerifyReply:
         """Have the server read its store through; takes as long as the store is large."""
         answer = self._connection.send("POST", "/api/v1/store/verify", content=encode(request), timeout_s=_LONG_S)
@@ -307,3 +318,10 @@ class People:
 
     def projects(self) -> list[ProjectView]:
         return self._connection.get("/api/v1/projects", list[ProjectView])
+
+    def set_naming(
+        self, project: str, *, name: str = "", tags: Sequence[str] = (), space: str = "default", expected: int | None = None
+    ) -> NamingView:  # fmt: skip
+        """Say what names and tags of a project's runs must look like; both empty takes the rule away."""
+        request = NamingRequest(space=space, name=name, tags=list(tags), expected=expected)
+        return self._connection.put(f"/api/v1/projects/{part(project)}/naming", NamingView, request)

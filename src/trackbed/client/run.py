@@ -26,9 +26,11 @@ from trackbed.client.config import Login, find
 from trackbed.client.ending import ending, ending_at_exit, note_exit_status
 from trackbed.client.entries import Params, Summary, Tags
 from trackbed.client.outside import Begin, OutsideFolder
+from trackbed.client.phases import Phase, Phases
 from trackbed.client.recorder import Problems, Recorder, now_us, say
 from trackbed.client.spool import Writer
 from trackbed.client.stopping import Saving, Stopping
+from trackbed.client.trial import STEP_KEY, trial_of
 from trackbed.formats import spool as frames
 
 _open: "list[Run]" = []
@@ -138,8 +140,10 @@ class Run:
         self.rank, self.world = rank, _number("WORLD_SIZE", 1)
         self._output = output
         self._next_step = 0
+        self._phases = Phases()
         self._stopping = Stopping(control, rank) if control is not None else None
         self._saving: Saving | None = None
+        self._trial = trial_of() if control is not None else None
         self._sender: subprocess.Popen[bytes] | None = None
         self._server = ""
         self._closed = False
@@ -171,6 +175,11 @@ class Run:
         return self._control is not None
 
     @property
+    def is_trial(self) -> bool:
+        """Whether this is a trial (`submit --trial`): a few steps on one card with a part of the data."""
+        return self._trial is not None
+
+    @property
     def forked(self) -> bool:
         return self._recorder.forked
 
@@ -195,6 +204,8 @@ class Run:
             if not -(2**63) <= at < 2**63:
                 raise OverflowError(at)
             self._next_step = at + 1
+            if self._phases.used:
+                values = {**self._phases.take(at), **values}
             self._recorder.points(values, at, now_us())
         except Exception as broken:
             self._problems.report("log_refused", step=repr(step), error=repr(broken))
@@ -207,12 +218,26 @@ class Run:
         unit: str = "",
         tags: Sequence[str] = (),
         deterministic: bool = False,
+        watch: bool | Mapping[str, Any] | None = None,
     ) -> None:
-        """Say what a metric means. `deterministic`: a reproduction must give the same bits."""
+        """Say what a metric means. `deterministic`: a reproduction must give the same bits.
+
+        `watch` says whether its curve is judged while it grows: by default that of a metric with a goal or of a loss.
+        A document sets single rules, as in `{"spike": 15, "plateau": False}` (docs/explanation/noticed.md).
+        """
         said = {"goal": goal, "unit": unit, "tags": list(tags), "deterministic": deterministic}
-        self._recorder.document(
-            frames.DEFINE, {"key": str(name), **{key: value for key, value in said.items() if value}}
-        )
+        document = {"key": str(name), **{key: value for key, value in said.items() if value}}
+        if watch is not None:
+            document["watch"] = watch if isinstance(watch, bool) else dict(watch)
+        self._recorder.document(frames.DEFINE, document)
+
+    def phase(self, name: str) -> Phase:
+        """Say what the program does while the `with` block runs: `data`, `compute`, `communication`, `save`, or any name.
+
+        The next `log` of a new step carries `time/step_s` and `time/<name>_s`, seconds a step. Slow steps are judged by
+        them, and a rank that all others wait for in `communication` is named.
+        """
+        return self._phases.phase(name)
 
     def progress(self, step: int, steps_total: int = 0, seconds_left: float | None = None) -> None:
         """Say how far the run is; shown beside it, not kept."""
@@ -342,13 +367,19 @@ class Run:
     def should_stop(self, step: int) -> bool:
         """Whether to save and leave after this step: one answer per step for all ranks that ask every step."""
         try:
+            if self._trial is not None and self.rank == 0 and self._trial.is_new(step):
+                self._recorder.points({STEP_KEY: step}, step, now_us())
+            if self._trial is not None and self._trial.is_last(step):
+                return True
             return self._stopping is not None and self._stopping.should_stop(step)
         except Exception as broken:
             self._problems.report("stop_unreadable", error=repr(broken))
             return False
 
     def should_save(self, step: int) -> bool:
-        """Whether the run's `checkpoint: {every: …}` asks for a checkpoint after this step."""
+        """Whether the run's `checkpoint: {every: …}` asks for a checkpoint after this step; in a trial, its last does too."""
+        if self._trial is not None and self._trial.is_last(step):
+            return True
         if self._saving is None:
             steps, seconds = os.environ.get("TRACKBED_CHECKPOINT_STEPS"), os.environ.get("TRACKBED_CHECKPOINT_SECONDS")
             self._saving = Saving(

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from trackbed.base.entropy import new_id
 from trackbed.base.errors import Fault, TrackbedError
 from trackbed.client.connection import Connection
@@ -16,8 +18,9 @@ from trackbed.client.push import Progress, push
 from trackbed.sources.capture import Capture, capture
 from trackbed.sources.environment import digest_of, record_current
 from trackbed.sources.locking import lock_of, record_of_lock
-from trackbed.wire.runs import EnvironmentRecord, Reason, StatusView, SubmitReply, SubmitRequest
+from trackbed.wire.runs import CloneView, EnvironmentRecord, Reason, StatusView, SubmitReply, SubmitRequest
 from trackbed.wire.spec import Spec
+from trackbed.wire.trial import TrialRequest
 from trackbed.workflow import spec as specs
 from trackbed.workflow.spec import Loaded
 
@@ -33,9 +36,10 @@ class Prepared:
     _captured: Capture | None = field(default=None, repr=False)
 
     def send(
-        self, connection: Connection, *, dry_run: bool = False, on_progress: Progress | None = None
-    ) -> SubmitReply:
-        """Submit.
+        self, connection: Connection, *, dry_run: bool = False, trial: TrialRequest | None = None,
+        on_progress: Progress | None = None,
+    ) -> SubmitReply:  # fmt: skip
+        """Submit; with `trial` the run is held until a few steps of it were tried.
 
         Raises:
             BadInput: `spec_wrong` with every fault, the server's included; `sources_capture_refused`.
@@ -49,7 +53,7 @@ class Prepared:
             push(connection, captured.scan, on_progress=on_progress)
         request = SubmitRequest(
             spec=self.loaded.spec, tree=None if dry_run else captured.facts, environment=environment, dry_run=dry_run,
-            values=self.loaded.values, set_fields=self.loaded.set_fields,
+            values=self.loaded.values, set_fields=self.loaded.set_fields, trial=trial,
         )  # fmt: skip
         reply = connection.post("/api/v1/runs", SubmitReply, request, key="" if dry_run else new_id("idm"))
         reply.warnings = [*self.loaded.warnings, *notes, *reply.warnings]
@@ -91,6 +95,40 @@ class Prepared:
         if faults:
             raise specs.wrong(faults)
         return spec
+
+
+@dataclass
+class Again:
+    """A run to be submitted again with other values: its tree and environment are on the server already."""
+
+    request: SubmitRequest
+    loaded: Loaded
+
+    def send(
+        self, connection: Connection, *, dry_run: bool = False, trial: TrialRequest | None = None,
+        on_progress: Progress | None = None,
+    ) -> SubmitReply:  # fmt: skip
+        """Submit.
+
+        Raises:
+            BadInput: `spec_wrong` with every fault.
+        """
+        del on_progress  # nothing is sent
+        if self.loaded.faults:
+            raise specs.wrong(self.loaded.faults)
+        request = msgspec.structs.replace(self.request, dry_run=dry_run, trial=trial)
+        reply = connection.post("/api/v1/runs", SubmitReply, request, key="" if dry_run else new_id("idm"))
+        reply.warnings = [*self.loaded.warnings, *reply.warnings]
+        return reply
+
+
+def again(found: CloneView, sets: Sequence[str]) -> Again:
+    """Return a run as its record would make it again, with `sets` on top; a value that must change is one of those."""
+    loaded = specs.from_values(found.request.values, sets)
+    request = msgspec.structs.replace(
+        found.request, spec=loaded.spec, values=loaded.values, set_fields=loaded.set_fields
+    )
+    return Again(request, loaded)
 
 
 def _known(fault: Fault, faults: Iterable[Fault]) -> bool:

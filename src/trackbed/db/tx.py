@@ -1,6 +1,6 @@
 """What a unit of work is given: reads of one snapshot, writes that stand or fall together, events in the same transaction."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -24,6 +24,11 @@ class ReadTx:
 
     def rows(self, stmt: Executable, params: Params = None) -> list[Row[Any]]:
         return list(self.connection.execute(stmt, params).fetchall())
+
+    def pages(self, stmt: Executable, *, rows: int = 2000) -> Iterator[Sequence[Row[Any]]]:
+        """Yield the rows of a long answer in parts, without holding all of them."""
+        found = self.connection.execute(stmt, execution_options={"stream_results": True, "yield_per": rows})
+        yield from found.partitions(rows)
 
     def one(self, stmt: Executable, params: Params = None) -> Row[Any] | None:
         """Return the first row, or None."""

@@ -3,16 +3,19 @@
     h(p) = sum of table[byte p - i] << i  for i = 0 … 31, modulo 2**32
 
 A cut falls behind byte p when h(p) is below a threshold; only bytes `min` and further from the last cut are asked, so every
-window lies inside its chunk and the cuts after a point depend on nothing before it. Two engines give the same cuts: plain
-Python is the reference, numpy is the one in use.
+window lies inside its chunk and the cuts after a point depend on nothing before it. Three engines give the same cuts: plain
+Python is the reference, numpy is always there, and numba, where it is installed (extra `fast`), takes over in a long stream.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from functools import cache
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from trackbed.formats import cut_compiled
 
 WINDOW = 32
 _BLOCK = 64 * 1024  # hashed at once: the arrays stay in the second-level cache
@@ -77,18 +80,56 @@ def cuts_by_reference(data: bytes, table: NDArray[np.uint32], rule: CutRule) -> 
 
 
 class Cutter:
-    """The numpy engine: 32-bit hashes of a whole block by five doublings, then one pass over the few low ones."""
+    """Cuts by the fastest engine that pays. Not for several threads."""
+
+    compiled_from: ClassVar[int] = 1 << 30  # bytes: for fewer, the compiled engine's start is not worth it
 
     def __init__(self, key: bytes, rule: CutRule) -> None:
         if not WINDOW <= rule.min <= rule.avg <= rule.max or rule.loose_bits > rule.strict_bits:
             raise ValueError(rule)
         self.rule = rule
+        self._numpy_left = self.compiled_from
         self._table = gear_table(key)
-        self._hash = np.empty(_BLOCK + WINDOW, np.uint32)
-        self._shifted = np.empty(_BLOCK + WINDOW, np.uint32)
+        self._numpy = _Numpy(self._table, rule)
+
+    def expect(self, size: int) -> None:
+        """Say that so many bytes come."""
+        if size >= self.compiled_from:
+            self._numpy_left = 0
 
     def cuts(self, data: memoryview, *, last: bool = True) -> list[int]:
         """Ends of the chunks in a stretch that starts at a cut. Without `last`, a chunk that might go on is left out."""
+        self._numpy_left -= len(data)
+        if self._numpy_left < 0 and (compiled := compiled_engine()):
+            return compiled(data, self._table, self.rule, last)
+        return self._numpy.cuts(data, last=last)
+
+
+_Compiled = Callable[[memoryview, NDArray[np.uint32], CutRule, bool], list[int]]
+
+
+@cache
+def compiled_engine() -> _Compiled | None:
+    """The compiled engine, if it is installed and cuts a sample as numpy does."""
+    sample, rule = np.random.default_rng(32).bytes(256 * 1024), CutRule()
+    table = gear_table(sample[:32])
+    try:
+        cuts = cut_compiled.cuts(memoryview(sample), table, rule, True)
+    except Exception:  # whatever numba says: numpy cuts at the same places
+        return None
+    return cut_compiled.cuts if cuts == _Numpy(table, rule).cuts(memoryview(sample), last=True) else None
+
+
+class _Numpy:
+    """32-bit hashes of a whole block by five doublings, then one pass over the few low ones."""
+
+    def __init__(self, table: NDArray[np.uint32], rule: CutRule) -> None:
+        self.rule = rule
+        self._table = table
+        self._hash = np.empty(_BLOCK + WINDOW, np.uint32)
+        self._shifted = np.empty(_BLOCK + WINDOW, np.uint32)
+
+    def cuts(self, data: memoryview, *, last: bool) -> list[int]:
         rule = self.rule
         places, low = self._candidates(data)
         strict = 1 << (32 - rule.strict_bits)

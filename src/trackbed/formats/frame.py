@@ -125,7 +125,7 @@ class _Tools(threading.local):
 _tools = _Tools()
 
 
-def compress(raw: bytes, *, level: int = 3, sort: object = None) -> tuple[int, bytes]:
+def compress(raw: bytes, *, level: int = 2, sort: object = None) -> tuple[int, bytes]:
     """Return codec and body: zstd where it pays, else the bytes themselves. `sort`: data that is like other data of it."""
     if len(raw) > 2 * _PROBE and sort not in _tools.paid:
         middle = (len(raw) - _PROBE) // 2
@@ -140,7 +140,7 @@ def compress(raw: bytes, *, level: int = 3, sort: object = None) -> tuple[int, b
     return STORED, raw
 
 
-def compress_against(raw: bytes, base: bytes, *, level: int = 3) -> bytes:
+def compress_against(raw: bytes, base: bytes, *, level: int = 2) -> bytes:
     """Return the body of a delta frame: zstd with the base as raw dictionary."""
     dictionary = zstandard.ZstdCompressionDict(base, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
     return zstandard.ZstdCompressor(level=level, dict_data=dictionary, write_checksum=False).compress(raw)

@@ -24,8 +24,8 @@ MAX_NAME_CHARS = 500  # of a metric, param, tag or summary entry; longer ones ar
 RAW, ZSTD = 0, 1  # codecs; 1 is reserved
 
 METRICS, PARAMS, TAGS, DEFINE, SUMMARY = "metrics", "params", "tags", "define", "summary"
-LOG, EVENT, FINISH, FILE = "log", "event", "finish", "file"
-KINDS = frozenset({METRICS, PARAMS, TAGS, DEFINE, SUMMARY, LOG, EVENT, FINISH, FILE})
+LOG, EVENT, FINISH, FILE, MLFLOW = "log", "event", "finish", "file", "mlflow"
+KINDS = frozenset({METRICS, PARAMS, TAGS, DEFINE, SUMMARY, LOG, EVENT, FINISH, FILE, MLFLOW})
 
 _PREFIX = struct.Struct("<4sIII")
 
@@ -99,6 +99,11 @@ class _MetricsBody(msgspec.Struct, kw_only=True):
 _metrics_decoder = msgspec.msgpack.Decoder(_MetricsBody)
 _lines_decoder = msgspec.msgpack.Decoder(list[tuple[int, str, str, bytes]])
 _document_decoder = msgspec.msgpack.Decoder(dict[str, Any])
+
+
+def name_ok(name: str) -> bool:
+    """Whether a metric, param or summary entry may be called so."""
+    return 0 < len(name) <= MAX_NAME_CHARS and name.isprintable()
 
 
 def encode(header: Header, body: bytes) -> bytes:

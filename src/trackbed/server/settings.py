@@ -24,6 +24,21 @@ def lease_times() -> LeaseTimes:
     return LeaseTimes(heartbeat, suspect, lease, replace, *grace[:1])
 
 
+def card_price() -> tuple[float | None, str]:
+    """Return price and currency of one card for one hour; `TRACKBED_CARD_HOUR_PRICE` = `2.5 EUR`."""
+    given = os.environ.get("TRACKBED_CARD_HOUR_PRICE", "")
+    if not given:
+        return None, ""
+    amount, _, currency = given.strip().partition(" ")
+    try:
+        price = float(amount)
+    except ValueError:
+        price = -1.0
+    if not 0 <= price < float("inf"):
+        raise BadInput("card_price_unreadable", given=given)
+    return price, currency.strip()
+
+
 @dataclass(frozen=True)
 class Settings:
     """One installation. Empty URLs mean the embedded form: SQLite and a folder below `home`."""
@@ -44,6 +59,8 @@ class Settings:
     log_level: str = "INFO"
     loops: bool = True  # tests of routes switch them off
     heartbeat_s: float = 15.0  # of event streams
+    card_hour_price: float | None = field(default_factory=lambda: card_price()[0])  # None: forecasts say hours only
+    currency: str = field(default_factory=lambda: card_price()[1])
 
     def __post_init__(self) -> None:
         if self.host not in LOOPBACK:

@@ -67,7 +67,7 @@ class ChunkStore:
         refs: Refs,
         old: LocalStore | None = None,
         threads: int = 2,
-        level: int = 3,
+        level: int = 2,
         rule: CutRule | None = None,
     ) -> None:
         self.backend, self.keys, self.index = backend, keys, index
@@ -361,7 +361,7 @@ class ChunkStore:
                     if header and pieces:
                         rounding = Rounding(rounded_places(header, size, peek), peek)
                         return writer.tensors(stream, pieces, path=name, rounding=rounding, on_bytes=on_bytes)
-                    return writer.large(stream, path=name, on_bytes=on_bytes)
+                    return writer.large(stream, path=name, expect=size, on_bytes=on_bytes)
         finally:
             os.close(source)
 

@@ -77,7 +77,7 @@ def collect(
     """
     if dry_run:
         return _Run(store, grace_s, now, dry_run=True).run(alive, compact)
-    with _locked(store.backend, now):
+    with locked(store.backend, now):
         return _Run(store, grace_s, now, dry_run=False).run(alive, compact)
 
 
@@ -96,11 +96,11 @@ class _Run:
         pack_tombs, tree_tombs = store.tombs.all(), store.tombs.trees()
         trees, broken = tree_records(store)
         wanted = alive()
-        _refuse([Broken(name, "storage_pack_damaged", str(fault)) for name, fault in spoiled] + broken)
+        refuse_broken([Broken(name, "storage_pack_damaged", str(fault)) for name, fault in spoiled] + broken)
         kept = self._trees(trees, wanted, tree_tombs)
         young = [pack_id for pack_id, info in packs.items() if info.modified_us > self._old_us]
         marks = mark(store, kept, wanted.files, packs=young)
-        _refuse(marks.broken)
+        refuse_broken(marks.broken)
         report.packs, report.bytes_stored = len(packs), sum(info.size for info in packs.values())
         self._packs(packs, marks, pack_tombs, compact)
         return report
@@ -205,7 +205,8 @@ class _Run:
             act(what)
 
 
-def _refuse(broken: Iterable[Broken]) -> None:
+def refuse_broken(broken: Iterable[Broken]) -> None:
+    """Raise Damaged (`storage_gc_refused`) if anything could not be read: nothing is removed because it is absent."""
     every = list(broken)
     if every:
         raise Damaged("storage_gc_refused", count=len(every), what=every[0].what, why=every[0].why)
@@ -217,7 +218,7 @@ class _Lock(msgspec.Struct):
 
 
 @contextmanager
-def _locked(backend: Backend, now: Callable[[], float]) -> Generator[None]:
+def locked(backend: Backend, now: Callable[[], float]) -> Generator[None]:
     """One run at a time; a run that died holds the lock for six hours at most."""
     mine = _Lock(secrets.token_hex(8), int((now() + _LOCK_S) * 1_000_000))
     data = msgspec.json.encode(mine)

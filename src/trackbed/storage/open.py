@@ -43,7 +43,7 @@ class Options:
     refs: Refs | None = None  # pointers that live elsewhere; needed where a bucket keeps no conditions
     pace: Takes | None = None
     threads: int = 2
-    level: int = 3  # of zstd; 1 for --fast
+    level: int = 2  # of zstd; 1 for --fast
     old: bool = True  # read what format 0 holds in the same folder
 
 

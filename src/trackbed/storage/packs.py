@@ -26,6 +26,7 @@ from trackbed.storage.keys import Keys
 
 PACK_BYTES = 64 * 1024 * 1024
 _IN_FLIGHT = 16 * 1024 * 1024
+_GAINS = 0.9  # a difference that saves less is not worth keeping its base for
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class Plan:
     depth: int = 0
     width: int = 0  # of a number, for byte planes; 0: not numbers
     rounded: bool = False  # the bytes are those of the bases, rounded to BF16: seen by the caller
-    level: int = 3
+    level: int = 2
 
 
 class PackWriter:
@@ -203,9 +204,13 @@ def _body(raw: bytes, plan: Plan) -> tuple[int, bytes, bool]:
         if len(base) == len(raw) and frames.closer(raw, base, plan.width):
             return frames.XOR, frames.compress_planes(raw, plan.width, base=base), True
         return frames.PLANES, frames.compress_planes(raw, plan.width), False
-    if base:
-        return frames.DELTA, frames.compress_against(raw, base, level=plan.level), True
-    return *frames.compress(raw, level=plan.level), False
+    against = frames.compress_against(raw, base, level=plan.level) if base else b""
+    if base and len(against) < _GAINS * len(raw):
+        return frames.DELTA, against, True
+    codec, alone = frames.compress(raw, level=plan.level)
+    if base and len(against) < _GAINS * len(alone):
+        return frames.DELTA, against, True
+    return codec, alone, False
 
 
 def _base(plan: Plan) -> bytes:

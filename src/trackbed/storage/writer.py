@@ -214,7 +214,7 @@ class ContentWriter:
         contents: Contents,
         cutter: Cutter,
         *,
-        level: int = 3,
+        level: int = 2,
     ) -> None:
         self._packs, self._keys, self._index, self._cutter = packs, keys, index, cutter
         self._contents = contents
@@ -233,8 +233,12 @@ class ContentWriter:
         self._offer(_Offer(self._keys.content_id(digest), data))
         return digest
 
-    def large(self, source: Source, *, path: bytes = b"", on_bytes: "_OnBytes | None" = None) -> tuple[FileDigest, int]:
-        """Take a file by its stream, in bounded memory. Return its digest and size. `path` helps to find its former version."""
+    def large(
+        self, source: Source, *, path: bytes = b"", expect: int = 0, on_bytes: "_OnBytes | None" = None
+    ) -> tuple[FileDigest, int]:
+        """Take a file by its stream, in bounded memory. Return its digest and size. `path` helps to find its former version,
+        `expect` is about how many bytes will come."""
+        self._cutter.expect(expect)
         hasher, pages, size, first = blake3(), _Pages(self), 0, b""
         with closing(one_ahead(read_chunks(source, self._cutter))) as windows:
             for views in windows:

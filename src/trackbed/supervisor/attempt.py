@@ -82,6 +82,11 @@ class Attempt:
             for writer in self._writers.values():
                 writer.close()
 
+    def keep_blob(self, path: Path) -> tuple[str, int]:
+        """Put a file into the store; return its digest and size."""
+        digest, size = self.preparation.store.put_blob(path)
+        return str(digest), size
+
     def _writer(self, rank: int) -> Writer:
         with self._writers_lock:
             if rank not in self._writers:

@@ -51,7 +51,8 @@ def plan(assignment: Assignment, ground: Ground) -> list[RankPlan]:
     sizes = [max(1, len(slot.cards)) for slot in slots]
     master = {"MASTER_ADDR": slots[0].address, "MASTER_PORT": str(ground.port)}
     if launcher == "none":
-        return [RankPlan(0, argv, _own(shared, {}, assignment))] if assignment.node_rank == 0 else []
+        env = _own(shared | mlflow_env(assignment, ground, 0), {}, assignment)
+        return [RankPlan(0, argv, env)] if assignment.node_rank == 0 else []
     if launcher == "process_per_node":
         names = {
             "NODE_RANK": str(assignment.node_rank), "NNODES": str(len(slots)), **master,
@@ -59,7 +60,8 @@ def plan(assignment: Assignment, ground: Ground) -> list[RankPlan]:
             "PET_NPROC_PER_NODE": str(sizes[assignment.node_rank]),
             "PET_MASTER_ADDR": slots[0].address, "PET_MASTER_PORT": str(ground.port),
         }  # fmt: skip
-        return [RankPlan(assignment.node_rank, argv, _own(shared, names, assignment))]
+        env = _own(shared | mlflow_env(assignment, ground, assignment.node_rank), names, assignment)
+        return [RankPlan(assignment.node_rank, argv, env)]
     first, here = sum(sizes[: assignment.node_rank]), sizes[assignment.node_rank]
     plans: list[RankPlan] = []
     for local in range(here):
@@ -67,7 +69,8 @@ def plan(assignment: Assignment, ground: Ground) -> list[RankPlan]:
             "RANK": str(first + local), "LOCAL_RANK": str(local), "WORLD_SIZE": str(sum(sizes)),
             "LOCAL_WORLD_SIZE": str(here), "NODE_RANK": str(assignment.node_rank), **master,
         }  # fmt: skip
-        plans.append(RankPlan(first + local, argv, _own(shared, names, assignment)))
+        env = _own(shared | mlflow_env(assignment, ground, first + local), names, assignment)
+        plans.append(RankPlan(first + local, argv, env))
     return plans
 
 
@@ -112,6 +115,8 @@ def base_env(assignment: Assignment, ground: Ground) -> dict[str, str]:
         "TRACKBED_CHECKPOINT_STEPS": str(every.every_steps or ""),
         "TRACKBED_CHECKPOINT_SECONDS": str(every.every_s or ""),
         "TRACKBED_CHECKPOINT_EPOCH": "1" if every.every_epoch else "",
+        "TRACKBED_TRIAL": "1" if assignment.trial_steps else "",
+        "TRACKBED_TRIAL_STEPS": str(assignment.trial_steps or ""),
     }
     env |= {name: value for name, value in maybe.items() if value}
     env |= {f"TRACKBED_DATA_{env_name(name)}": str(path) for name, path in ground.data.items()}
@@ -139,6 +144,21 @@ def _inherited(assignment: Assignment, inherited: Mapping[str, str]) -> dict[str
     if assignment.pack and executable:
         env["VIRTUAL_ENV"] = str(Path(executable).parent.parent)
     return env
+
+
+def mlflow_env(assignment: Assignment, ground: Ground, rank: int) -> dict[str, str]:
+    """Return what makes an unmodified MLflow client log to the job's run; nothing where the spec names another server.
+
+    The rank stands behind the secret: of each rank the first run that it makes is the job's own.
+    """
+    if not ground.relay_url or "MLFLOW_TRACKING_URI" in assignment.env:
+        return {}
+    return {
+        "MLFLOW_TRACKING_URI": ground.relay_url,
+        "MLFLOW_TRACKING_TOKEN": f"{ground.relay_secret}.{rank}",
+        "MLFLOW_RUN_ID": assignment.run_id,
+        "MLFLOW_EXPERIMENT_ID": assignment.project_id,
+    }
 
 
 def env_name(name: str) -> str:

@@ -24,9 +24,12 @@ from trackbed.supervisor.evidence import CAUSE_OF_ORDER, Judged, judge
 from trackbed.supervisor.launch import Ground, askers, plan, variables_of
 from trackbed.supervisor.prepare import Inputs, free_port
 from trackbed.supervisor.ranks import Ranks, become_subreaper, signal_number
-from trackbed.supervisor.relay import Relay
+from trackbed.supervisor.relay import Relay, Upstream
+from trackbed.supervisor.relay_files import Files
+from trackbed.supervisor.relay_mlflow import Mlflow
+from trackbed.supervisor.relay_told import Spooler
 from trackbed.supervisor.saving import Ended
-from trackbed.supervisor.vitals import Vitals, oom_kills
+from trackbed.supervisor.vitals import EVERY_S, TRIAL_EVERY_S, Vitals, oom_kills, peak_rss_bytes
 from trackbed.wire.attempts import Order
 from trackbed.wire.environments import EnvironmentFound
 
@@ -97,9 +100,14 @@ class Living:
     def _run_ranks(self, inputs: Inputs) -> Judged:
         attempt, folder, slot = self._attempt, self._attempt.folder, self._attempt.slot
         accelerator, oom_before = by_kind(slot.card_kind), oom_kills()
-        relay = Relay(self._given.server_url, self._given.token)
+        spooler = Spooler(folder.spool, run=self._given.run_id, attempt=self._given.number)
+        upstream = Upstream(self._given.server_url, self._given.token, attempt.sender.ship_now)
+        mlflow = Mlflow(self._given, spooler, upstream.ask)
+        files = Files(self._given.run_id, folder.output, folder.scratch, spooler, attempt.keep_blob)
+        relay = Relay(upstream, mlflow, files)
         capture = Capture(attempt.write_lines)
-        vitals = Vitals(accelerator, slot.cards, attempt.write_metrics)
+        every_s = TRIAL_EVERY_S if self._given.trial_steps else EVERY_S
+        vitals = Vitals(accelerator, slot.cards, attempt.write_metrics, every_s=every_s)
         saver = new_saver(attempt)
         ground = Ground(
             folder=folder, port=free_port(), relay_url=relay.url, relay_secret=relay.secret, data=inputs.data,
@@ -118,14 +126,23 @@ class Living:
         relay.close()
         ranks.close()
         judged = not_started or self._judge(ranks, capture, oom_kills() - oom_before)
+        self._end_told(mlflow, spooler, judged)
         if left:
             judged.evidence["unkillable"] = left
+        judged.evidence["peak_rss_bytes"] = peak_rss_bytes()
         self._facts.change(
             phase="saving", ranks=list(ranks.states.values()),
             ended_us=max((end.ended_us for end in ranks.ends), default=now_us()),
             end={"cause": judged.cause.value, "evidence": judged.evidence},
         )  # fmt: skip
         return last_checkpoint(attempt, saver, judged, Ended.TORN if torn else Ended.CLEAN)
+
+    def _end_told(self, mlflow: Mlflow, spooler: Spooler, judged: Judged) -> None:
+        try:
+            mlflow.end_children(judged.cause)
+        except TrackbedError as fault:  # a full disk must not end the run otherwise than it ended
+            self._say(f"the ends of child runs were not noted: {fault}")
+        spooler.close()
 
     def _start(self, ranks: Ranks, ground: Ground) -> Judged | None:
         """Start all ranks of the node, or none: then return why."""

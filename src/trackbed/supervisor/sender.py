@@ -72,7 +72,8 @@ class Sender:
         self._shipper = Shipper(folder.spool, self._post)
         self._kept: set[tuple[str, int]] = set()
         self._log = logging.getLogger("trackbed.sender")
-        self._stop, self._final = threading.Event(), threading.Event()
+        self._stop, self._final, self._kick = threading.Event(), threading.Event(), threading.Event()
+        self._shipped, self._beats = threading.Condition(), 0
         self.done = threading.Event()
         self.backlog_bytes = 0
         self._failures, self._next_try_s = 0, 0.0
@@ -89,6 +90,19 @@ class Sender:
 
     def finish(self) -> None:
         self._final.set()
+        self._kick.set()
+
+    def ship_now(self, timeout_s: float) -> bool:
+        """Ship what lies there without waiting for the next beat; False where it did not all arrive in that time."""
+        deadline_s = time.monotonic() + timeout_s
+        with self._shipped:
+            asked = self._beats + 2  # the beat that runs now may have looked already
+            while time.monotonic() < deadline_s and not self._stop.is_set():
+                self._kick.set()
+                self._shipped.wait(0.05)
+                if self._beats >= asked and (self.backlog_bytes == 0 or self._shipper.last_error is not None):
+                    break
+        return self.backlog_bytes == 0
 
     def stop(self) -> None:
         """Leave everything where it is; a later process goes on."""
@@ -102,7 +116,11 @@ class Sender:
                     break
             except Exception:  # a full disk, say: nothing is lost, and the next beat tries again
                 self._log.exception("sending was interrupted")
-            self._stop.wait(_LAST_BEAT_S) if self._final.is_set() else self._final.wait(_BEAT_S)
+            with self._shipped:
+                self._beats += 1
+                self._shipped.notify_all()
+            self._stop.wait(_LAST_BEAT_S) if self._final.is_set() else self._kick.wait(_BEAT_S)
+            self._kick.clear()
         self._server.close()
 
     def _beat(self, *, final: bool) -> bool:
@@ -119,7 +137,8 @@ class Sender:
             if frame.header.kind == frames.FILE and (frame.header.client, frame.header.seq) not in self._kept:
                 try:
                     said = frames.decode_document(frame.body)
-                    self._keep_file(str(said.get("path", "")), str(said.get("kind", "")))
+                    if "digest" not in said:  # else it is in the store: a file of a child run
+                        self._keep_file(str(said.get("path", "")), str(said.get("kind", "")))
                 except (ValueError, OSError, TrackbedError) as fault:
                     self._log.warning("a saved file was not kept yet: %s", fault)  # it still lies there at the end
                 self._kept.add((frame.header.client, frame.header.seq))

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import resource
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -14,13 +15,16 @@ from trackbed.clusters.processes import descendants
 from trackbed.formats.spool import Metrics, new_metrics
 
 EVERY_S = 5.0
+TRIAL_EVERY_S = 0.5  # of a trial, which is short and asked for its peak
 
 
 class Vitals:
     """A sample at once, one every 5 s and one at the end: short runs have some too."""
 
-    def __init__(self, accelerator: Accelerator, cards: Sequence[int], sink: Callable[[Metrics], None]) -> None:
-        self._accelerator, self._cards, self._sink = accelerator, cards, sink
+    def __init__(
+        self, accelerator: Accelerator, cards: Sequence[int], sink: Callable[[Metrics], None], *, every_s: float = EVERY_S
+    ) -> None:  # fmt: skip
+        self._accelerator, self._cards, self._sink, self._every_s = accelerator, cards, sink, every_s
         self._begun_s = time.monotonic()
         self._before: tuple[float, float] | None = None
         self._stop = threading.Event()
@@ -38,7 +42,7 @@ class Vitals:
         wait_s = 0.0
         while not self._stop.wait(wait_s):
             self._try()
-            wait_s = EVERY_S if wait_s else 1.0
+            wait_s = self._every_s if wait_s else min(1.0, self._every_s)
         self._try()
 
     def _try(self) -> None:
@@ -69,6 +73,11 @@ class Vitals:
             points.ts.append(time.time_ns() // 1000)
             points.value.append(value)
         self._sink(points)
+
+
+def peak_rss_bytes() -> int:
+    """Return the most memory that any one process had that this one has waited for; 0 before the first."""
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
 
 
 def oom_kills() -> int:

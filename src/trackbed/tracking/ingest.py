@@ -49,6 +49,7 @@ class Ingested:
     step: int | None = None
     last: dict[str, float] = field(default_factory=dict[str, float])  # of rank 0, metrics of this batch
     finish: dict[str, Any] | None = None
+    fresh: list[Item] = field(default_factory=list[Item])
 
 
 def prepare(body: bytes) -> Prepared:
@@ -72,6 +73,7 @@ def ingest(
     groups = prepared.groups if as_prepared else ingest_summary.group(fresh)
     changed = ingest_summary.update(tx, run.id, groups)
     done = Ingested(receipt, last={key: state.last for (key, rank), state in changed.items() if rank == 0})
+    done.fresh = fresh
     frames = _keep_frames(tx, run.id, stands.frames, fresh, receipt)
     lines = _keep_lines(tx, run.id, stands.lines, fresh, receipt)
     _apply(tx, run, fresh, done, missing)

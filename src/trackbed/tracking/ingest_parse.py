@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trackbed.formats import spool
-from trackbed.formats.spool import Frame, Header, Line, Metrics
+from trackbed.formats.spool import Frame, Header, Line, Metrics, name_ok
 from trackbed.tracking.facts_values import pack
 from trackbed.wire.series import Rejected
 
@@ -72,10 +72,6 @@ def _checked(frame: Frame) -> Item:
     except (ValueError, RecursionError):
         reject(item, "frame_body_broken", kind=head.kind)
     return item
-
-
-def name_ok(name: str) -> bool:
-    return 0 < len(name) <= spool.MAX_NAME_CHARS and name.isprintable()
 
 
 def _metrics(item: Item, body: bytes) -> Metrics:
@@ -181,6 +177,13 @@ def _file(item: Item, body: bytes) -> FileSaid | None:
     return FileSaid(path, kind, digest, size if isinstance(size, int) and 0 <= size < 2**63 else 0)
 
 
+def _mlflow(item: Item, body: bytes) -> dict[str, Any]:
+    said = spool.decode_document(body)
+    if not isinstance(said.get("do"), str) or not isinstance(said.get("body"), dict):
+        raise ValueError("no request")
+    return said
+
+
 _CHECKS = {
     spool.METRICS: _metrics,
     spool.PARAMS: _entries,
@@ -191,4 +194,5 @@ _CHECKS = {
     spool.EVENT: _event,
     spool.FINISH: _finish,
     spool.FILE: _file,
+    spool.MLFLOW: _mlflow,
 }

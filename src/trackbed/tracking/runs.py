@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, Row, Select, and_, func, insert, or_, select, update
+from sqlalchemy import Column, ColumnElement, Row, Select, and_, func, insert, or_, select, update
 
 from trackbed.base.errors import BadInput, Conflict, Fault, NotFound
 from trackbed.db import ReadTx, Tx, scope_clause
@@ -183,15 +183,25 @@ def list_runs(
     key = run.c.created_us if order is None else order
     conditions = [scope_clause(run, scope), *where]
     total = int(tx.scalar(select(func.count()).select_from(run).where(*conditions)) or 0)
+    # Ids and keys first: sorting whole rows would carry specs and environments of all runs through the sorter.
+    if isinstance(key, Column):
+        ident, value = run.c.id, key
+        keyed = select(ident, value.label("order_key")).where(*conditions)
+    else:  # looked up once a run, not once in every clause below
+        sought = select(run.c.id, key.label("order_key")).where(*conditions).cte("sought").prefix_with("MATERIALIZED")
+        ident, value = sought.c.id, sought.c.order_key
+        keyed = select(ident, value)
     if cursor:
-        conditions.append(_behind(key, run.c.id, _decode_cursor(cursor), descending=descending))
+        keyed = keyed.where(_behind(value, ident, _decode_cursor(cursor), descending=descending))
     limit = max(1, min(limit, MAX_PAGE))
-    ordered = (key.desc(), run.c.id.desc()) if descending else (key.asc(), run.c.id.asc())
-    stmt = select(run, key.label("order_key")).where(*conditions).order_by(key.is_(None), *ordered).limit(limit + 1)
-    rows = tx.rows(stmt)
-    more = len(rows) > limit
-    rows = rows[:limit]
-    return rows, _encode_cursor(rows[-1].order_key, rows[-1].id) if more else "", total
+    by_value = value.desc() if descending else value.asc()
+    by_value = by_value.nulls_last() if getattr(value, "nullable", True) else by_value  # else an index is of use
+    found = tx.rows(keyed.order_by(by_value, ident.desc() if descending else ident.asc()).limit(limit + 1))
+    more = len(found) > limit
+    found = found[:limit]
+    whole = {row.id: row for row in tx.rows(select(run).where(run.c.id.in_([row.id for row in found])))}
+    following = _encode_cursor(found[-1].order_key, found[-1].id) if more else ""
+    return [whole[row.id] for row in found], following, total
 
 
 def _behind(

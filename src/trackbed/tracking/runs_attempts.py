@@ -31,7 +31,7 @@ from trackbed.wire.attempts import CheckpointReport, ExitReport, LeaseRequest, O
 from trackbed.wire.runs import Reason
 
 AttemptRow = Row[Any]
-_LIVE = [state.value for state in AttemptState if state not in ATTEMPT_ENDED]
+LIVE = [state.value for state in AttemptState if state not in ATTEMPT_ENDED]
 _PHASES = {"starting": AttemptState.STARTING, "running": AttemptState.RUNNING, "saving": AttemptState.SAVING}
 
 
@@ -56,12 +56,12 @@ def of_run(tx: ReadTx, run_id: str) -> list[AttemptRow]:
 
 def live(tx: ReadTx) -> list[AttemptRow]:
     """Every attempt that has not ended, declared gone or not; oldest first."""
-    return tx.rows(select(attempt).where(attempt.c.state.in_(_LIVE)).order_by(attempt.c.created_us, attempt.c.id))
+    return tx.rows(select(attempt).where(attempt.c.state.in_(LIVE)).order_by(attempt.c.created_us, attempt.c.id))
 
 
 def spent(tx: ReadTx, run_ids: Iterable[str]) -> dict[str, float]:
     """Return the card-seconds of running attempts up to now, by run; `run.card_seconds` counts them at their end."""
-    going = attempt.c.run_id.in_(list(run_ids)), attempt.c.state.in_(_LIVE), attempt.c.started_us > 0
+    going = attempt.c.run_id.in_(list(run_ids)), attempt.c.state.in_(LIVE), attempt.c.started_us > 0
     found: dict[str, float] = {}
     for row in tx.rows(select(attempt).where(*going)):
         found[row.run_id] = found.get(row.run_id, 0.0) + card_seconds(row, tx.now_us)
@@ -70,7 +70,7 @@ def spent(tx: ReadTx, run_ids: Iterable[str]) -> dict[str, float]:
 
 def card_seconds(row: AttemptRow, now_us: int) -> float:
     """Return what an attempt has taken: up to its end, else to when it was last believed to be there."""
-    if row.state not in _LIVE or not row.started_us:
+    if row.state not in LIVE or not row.started_us:
         return row.card_seconds
     return row.cards * max(0, (row.lost_us or now_us) - row.started_us) / 1e6
 
@@ -107,7 +107,7 @@ def begin(
     """
     if its_run.attempt_id:
         before = get(tx, its_run.attempt_id)
-        if before.state in _LIVE:
+        if before.state in LIVE:
             if not before.lost_us:
                 raise Conflict("run_moved", ref=runs.ref_of(its_run), state=its_run.state)
             _supersede(tx, before)

@@ -1,6 +1,6 @@
 """Rows of runs and attempts as records of the API."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -8,7 +8,7 @@ from sqlalchemy import Row
 
 from trackbed.db import ReadTx
 from trackbed.domain.states import Cause
-from trackbed.tracking import facts, runs, runs_attempts
+from trackbed.tracking import anomalies, facts, keeping, runs, runs_attempts
 from trackbed.tracking.facts_values import plain
 from trackbed.wire.attempts import ExitReport
 from trackbed.wire.runs import (
@@ -25,7 +25,8 @@ from trackbed.wire.runs import (
 
 
 def view(tx: ReadTx, row: runs.RunRow, *, params: Any = None) -> RunView:
-    return run_view(row, params=params, spent=runs_attempts.spent(tx, [row.id]).get(row.id, 0.0))
+    spent = runs_attempts.spent(tx, [row.id]).get(row.id, 0.0)
+    return run_view(row, params=params, spent=spent, marks=anomalies.open_kinds_of(tx, [row.id]).get(row.id, []))
 
 
 def run_view(
@@ -34,6 +35,7 @@ def run_view(
     metrics: Mapping[str, float | str] | None = None,
     params: Any = None,
     spent: float = 0.0,
+    marks: Sequence[str] = (),
 ) -> RunView:
     """One row of the runs table; `metrics` and `params` are the asked columns, `spent` the card-seconds not yet in it."""
     moved = row.progress_us > 0
@@ -47,6 +49,7 @@ def run_view(
             step=row.step, steps_total=row.steps_total, seconds_left=row.seconds_left, updated_us=row.progress_us
         ) if moved else None,
         version=row.version, metrics=dict(metrics or {}), params=dict(params or {}),
+        marks=list(marks),
     )  # fmt: skip
 
 
@@ -67,6 +70,13 @@ def checkpoint_view(row: Row[Any]) -> CheckpointView:
     )  # fmt: skip
 
 
+def dropped_view(row: Row[Any]) -> CheckpointView:
+    return CheckpointView(
+        step=row.step, name=row.name, digest=row.digest, size_bytes=row.size_bytes, attempt=row.attempt,
+        state="dropped", created_us=row.created_us,
+    )  # fmt: skip
+
+
 def stage_view(row: Row[Any]) -> StageView:
     return StageView(name=row.name, state=row.state, products=runs.from_json(row.products, {}), attempt=row.attempt)
 
@@ -81,9 +91,11 @@ def detail(tx: ReadTx, row: runs.RunRow) -> RunDetail:
         attempts=[attempt_view(found, tx.now_us) for found in runs_attempts.of_run(tx, row.id)],
         stages=[stage_view(found) for found in runs_attempts.stages(tx, row.id)],
         checkpoints=[checkpoint_view(found) for found in runs_attempts.checkpoints(tx, row.id)],
+        checkpoints_dropped=[dropped_view(found) for found in keeping.dropped_of(tx, row.id)],
         summary=runs.from_json(row.summary, {}),
         reproduces=row.reproduces,
         nondeterminism=runs.from_json(row.nondeterminism, []),
+        anomalies=anomalies.anomalies_of(tx, row.id).anomalies,
     )
 
 

@@ -103,7 +103,7 @@ def _condition(node: Node, now_us: int) -> ColumnElement[bool]:
     if isinstance(node, Either):
         return or_(false(), *(_condition(part, now_us) for part in node.parts))
     if node.field.group == "metrics":
-        return _metric(node.field).where(_compared(_aggregate(node.field), node, float)).exists()
+        return run.c.id.in_(_with_metric(node.field).where(_compared(_aggregate(node.field), node, float)))
     if node.field.group == "params":
         return _params(node)
     return _plain(node, now_us)
@@ -119,17 +119,22 @@ def _metric(field: Field) -> Any:
     return stmt.correlate(run)
 
 
+def _with_metric(field: Field) -> Any:
+    """Return the select of runs with a metric: a list found by its index once, not a look-up for each run."""
+    return select(metric.c.run_id).where(metric.c.key == field.name, metric.c.rank == 0)
+
+
 def _params(test: Comparison) -> ColumnElement[bool]:
-    of_name = select(param.c.name).where(param.c.run_id == run.c.id, param.c.name == test.field.name).correlate(run)
+    of_name = select(param.c.run_id).where(param.c.name == test.field.name)
     numbers = [value for value in test.values if isinstance(value, float)]
     if test.operator in ("like", "has"):
-        return of_name.where(_like(func.trim(param.c.value, '"'), test)).exists()
+        return run.c.id.in_(of_name.where(_like(func.trim(param.c.value, '"'), test)))
     if len(numbers) == len(test.values):
-        return of_name.where(_compared(param.c.number, test, float)).exists()
+        return run.c.id.in_(of_name.where(_compared(param.c.number, test, float)))
     texts = [pack(value) for value in test.values]
     if test.operator == "in":
-        return of_name.where(param.c.value.in_(texts)).exists()
-    return of_name.where(_COMPARE[test.operator](param.c.value, texts[0])).exists()
+        return run.c.id.in_(of_name.where(param.c.value.in_(texts)))
+    return run.c.id.in_(of_name.where(_COMPARE[test.operator](param.c.value, texts[0])))
 
 
 def _plain(test: Comparison, now_us: int) -> ColumnElement[bool]:

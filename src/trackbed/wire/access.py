@@ -64,9 +64,29 @@ class RoleRequest(msgspec.Struct, kw_only=True):
     role: str  # viewer | member | maintainer; "" takes it away
 
 
+class NamingRequest(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What names and tags of a project's runs must look like; `expected` is the version that its writer saw."""
+
+    space: str = "default"
+    name: str = ""  # pattern; empty: any name
+    tags: list[str] = []  # patterns; each needs one tag that fits
+    expected: int | None = None
+
+
+class NamingView(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A rule with an example that fits each of its patterns."""
+
+    name: str = ""
+    tags: list[str] = []
+    example: str = ""
+    tag_examples: list[str] = []
+    version: int = 0
+
+
 class ProjectView(msgspec.Struct, kw_only=True, omit_defaults=True):
     name: str
     space: str
     runs: int = 0
     created_us: int = 0
     aliases: list[str] = []
+    naming: NamingView | None = None

@@ -48,6 +48,8 @@ class Assignment(msgspec.Struct, kw_only=True, omit_defaults=True):
     run_id: str
     run_ref: str
     project: str
+    project_id: str = ""
+    run_name: str = ""
     space: str = "default"
     owner: str = ""
     server_url: str = ""
@@ -76,6 +78,7 @@ class Assignment(msgspec.Struct, kw_only=True, omit_defaults=True):
     on_preempt: OnPreempt = msgspec.field(default_factory=OnPreempt)
     on_rank_loss: str = "end"
     time_limit_s: float | None = None
+    trial_steps: int = 0  # of a trial: it leaves after so many
     lease: LeaseSettings = msgspec.field(default_factory=LeaseSettings)
 
 

@@ -4,14 +4,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from trackbed.wire.marks import Anomaly
+from trackbed.wire.reason import Reason
 from trackbed.wire.spec import Spec
-
-
-class Reason(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """Why something is as it is: a code with a sentence in the catalogues (`reason.<code>`), and the values."""
-
-    code: str
-    params: dict[str, Any] = {}
+from trackbed.wire.trial import TrialRequest, TrialView
 
 
 class TreeFacts(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -68,6 +64,8 @@ class SubmitRequest(msgspec.Struct, kw_only=True, omit_defaults=True):
     reproduces: str = ""  # run id
     values: dict[str, Any] = {}  # what file and --set say, in the form of the file; a template is resolved from it
     set_fields: list[str] = []  # names of those that came by --set
+    like: str = ""  # run that it was made from, by other values
+    trial: TrialRequest | None = None  # a few real steps first; the run is held until they are done
 
 
 class ResolvedValue(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -87,6 +85,22 @@ class SubmittedRun(msgspec.Struct, kw_only=True, omit_defaults=True):
     values: dict[str, Any] = {}
 
 
+class Estimate(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """When a run would start and what it would cost, were it submitted now. None: nothing to tell it from."""
+
+    starts_now: bool = False
+    reason: Reason | None = None  # why it would wait
+    ahead: int = 0  # runs that wait before it
+    not_before_s: float | None = None  # by the time limits of what runs; what waits before it may take longer
+    card_hours_most: float | None = None  # cards for the whole time limit; of all runs of a matrix together
+    card_hours_like: float | None = None  # median of the runs like it
+    seconds_like: float | None = None
+    like: int = 0  # how many finished runs of that name or template
+    cost_most: float | None = None
+    cost_like: float | None = None
+    currency: str = ""
+
+
 class SubmitReply(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Of a matrix: the first run, and all of them in `runs`; `group` is the tag that they share."""
 
@@ -98,6 +112,9 @@ class SubmitReply(msgspec.Struct, kw_only=True, omit_defaults=True):
     runs: list[SubmittedRun] = []
     group: str = ""
     resolved: list[ResolvedValue] = []  # answer to a dry run
+    estimate: Estimate | None = None  # answer to a dry run
+    trial_id: str = ""  # run that tries it first
+    trial_ref: str = ""
 
 
 class AttemptView(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -165,6 +182,7 @@ class RunView(msgspec.Struct, kw_only=True, omit_defaults=True):
     card_seconds: float = 0.0
     progress: Progress | None = None
     version: int = 0  # of the row: optimistic writes send it back
+    marks: list[str] = []  # kinds of anomalies that are open: non_finite, spike, divergence, plateau, stalled
     metrics: dict[
         str, float | str
     ] = {}  # last value of the asked columns; non-finite as "NaN", "Infinity", "-Infinity"
@@ -177,7 +195,7 @@ class CheckpointView(msgspec.Struct, kw_only=True, omit_defaults=True):
     digest: str = ""
     size_bytes: int = 0
     attempt: int = 0
-    state: Literal["staged", "durable", "current"] = "durable"
+    state: Literal["staged", "durable", "current", "dropped"] = "durable"
     created_us: int = 0
 
 
@@ -190,6 +208,30 @@ class ArtifactView(msgspec.Struct, kw_only=True, omit_defaults=True):
     created_us: int = 0
 
 
+class FieldChange(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One value of a spec in two runs; None where it is not there."""
+
+    field: str
+    before: Any = None
+    after: Any = None
+
+
+class LikeView(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """The run that a run was made from (`submit --like`, `fork`), and what was changed."""
+
+    run_id: str
+    ref: str
+    kind: Literal["clone", "fork"] = "clone"
+    changes: list[FieldChange] = []
+
+
+class CloneView(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A run as a file that would submit it again: change `values` (or the text), then send `request` with them."""
+
+    request: SubmitRequest
+    text: str = ""  # YAML of request.values
+
+
 class RunDetail(msgspec.Struct, kw_only=True, omit_defaults=True):
     """All of a run's record but series and logs."""
 
@@ -200,12 +242,16 @@ class RunDetail(msgspec.Struct, kw_only=True, omit_defaults=True):
     attempts: list[AttemptView] = []
     stages: list[StageView] = []
     checkpoints: list[CheckpointView] = []
+    checkpoints_dropped: list[CheckpointView] = []  # by `checkpoint.keep`; nothing of them can be fetched
     artifacts: list[ArtifactView] = []
     summary: dict[str, Any] = {}
     metric_keys: list[str] = []
     models: list[str] = []  # name@version registered by this run
     reproduces: str = ""
     nondeterminism: list[str] = []
+    like: LikeView | None = None
+    anomalies: list[Anomaly] = []  # newest first
+    trial: TrialView | None = None  # that was made for this run, or that this run is
 
 
 class RunPage(msgspec.Struct, kw_only=True, omit_defaults=True):

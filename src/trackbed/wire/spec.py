@@ -27,9 +27,12 @@ class Resources(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Keep(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Which checkpoints stay in the store: the newest, and the best by a metric. `goal` empty: as the metric is defined, else min."""
+
     last: int = 2
     best: int = 0
     by: str = ""
+    goal: Literal["", "min", "max"] = ""
 
 
 class CheckpointPolicy(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -38,7 +41,7 @@ class CheckpointPolicy(msgspec.Struct, kw_only=True, omit_defaults=True):
     every_steps: int | None = None
     every_s: float | None = None
     every_epoch: bool = False
-    keep: Keep = msgspec.field(default_factory=Keep)
+    keep: Keep | None = None  # None: all stay
     upload_every: int = 1
 
 
@@ -56,6 +59,7 @@ class DataPin(msgspec.Struct, kw_only=True, omit_defaults=True):
     digest: str = ""
     kind: Literal["folder", "file"] = "folder"
     size_bytes: int = 0
+    slice_of: str = ""  # of a trial: digest of the whole; `digest` is that of the part it is given
 
 
 class FromPin(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -102,6 +106,13 @@ class Stage(msgspec.Struct, kw_only=True, omit_defaults=True):
     uses: Uses | None = None
 
 
+class Trial(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Marks a run that only tries another one: so many steps on one card, then it leaves."""
+
+    steps: int = 20
+    full_steps: int = 0  # of the run it is made for, where somebody said so
+
+
 class Spec(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Everything asked for, checked. Exactly one of run, recipe, stages."""
 
@@ -135,3 +146,4 @@ class Spec(msgspec.Struct, kw_only=True, omit_defaults=True):
     register: RegisterRule | None = None
     cache: bool = True  # a stage that was run before with all the same is not run again
     matrix: dict[str, list[Any]] = {}  # param (or seed) → values; a request only: each run of it has its own values
+    trial: Trial | None = None  # by the server only; nobody writes it into a file

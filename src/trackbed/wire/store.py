@@ -71,3 +71,43 @@ class CollectReply(msgspec.Struct, kw_only=True):
     packs_compacted: int = 0
     bytes_marked: int = 0
     bytes_freed: int = 0
+
+
+class StoreSettings(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """How the server looks after its store. Changed by an admin, valid for every server of the installation."""
+
+    gc_every_s: float = 24 * 3600.0  # 0: never by itself
+    gc_grace_s: float = 24 * 3600.0
+    gc_dry_run: bool = False  # tell what would go, and touch nothing
+    low_water_h: float = 24.0  # alarm when the disk is full in fewer hours at the measured growth
+    capacity_bytes: int = 0  # of a bucket, which does not tell; 0: not known
+
+
+class GcState(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What collecting did last. `failed`: code of what kept it from its work, with its sentence."""
+
+    last_us: int = 0
+    seconds: float = 0.0
+    report: CollectReply | None = None
+    failed: str = ""
+    why: str = ""
+    next_us: int = 0  # 0: not by itself
+
+
+class StoreView(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """The store as its keepers see it. Bytes are of the disk (or `capacity_bytes`) that the store lies on."""
+
+    url: str
+    sealed: bool = True
+    settings: StoreSettings = msgspec.field(default_factory=StoreSettings)
+    gc: GcState = msgspec.field(default_factory=GcState)
+    measured_us: int = 0
+    stored_bytes: int = 0
+    free_bytes: int | None = None  # None: the place does not tell
+    total_bytes: int | None = None
+    growth_bytes_per_h: float | None = None  # None: not measured for long enough yet
+    hours_left: float | None = None  # None: it does not grow, or nobody knows
+    low: bool = False
+    low_since_us: int = 0
+    checkpoints_to_free: int = 0  # dropped by `checkpoint.keep`, still in the store
+    bytes_to_free: int = 0

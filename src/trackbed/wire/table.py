@@ -7,16 +7,18 @@ import msgspec
 
 class ColumnInfo(msgspec.Struct, kw_only=True, omit_defaults=True):
     name: str
-    runs: int = 0  # that have it
+    runs: int = 0  # that have it, of those looked through
 
 
 class ColumnsReply(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What runs of a project carry, the most common first. `total`: how many of each kind meet the search."""
+    """What runs of a project carry, the most common first. `total`: how many of each kind meet the search; `looked`:
+    the newest runs that were looked through."""
 
     metrics: list[ColumnInfo] = []
     params: list[ColumnInfo] = []
     tags: list[ColumnInfo] = []
     total: dict[str, int] = {}
+    looked: int = 0
 
 
 class Spread(msgspec.Struct, kw_only=True, omit_defaults=True):

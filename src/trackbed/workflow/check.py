@@ -59,6 +59,8 @@ def _find(spec: Spec) -> Iterator[Finding]:
     yield from _params_finite(spec.params, ("params",))
     yield from _program(spec.run, spec.recipe, spec.params, list(spec.data), (), (("params",),))
     yield from _inputs_collide(list(spec.data), ("data",))
+    if spec.checkpoint.keep is not None and spec.checkpoint.keep.best and not spec.checkpoint.keep.by:
+        yield Finding("spec_keep_by", ("checkpoint", "keep", "best"), {"best": spec.checkpoint.keep.best})
     if spec.from_ is not None and (spec.recipe or any(stage.recipe for stage in spec.stages)):
         yield Finding("not_yet", ("from",), {"what": "from: with a recipe"}, relies=(("recipe",),))
     if spec.stages:

@@ -86,9 +86,16 @@ RESOURCES = (
     Field("time_limit", "The attempt is ended after this time (cause `limit`).", _duration(), "12h", "none"),
 )
 
+KEEP = (
+    Field("last", "So many of the newest stay.", _whole(1, 10_000), "2", "2"),
+    Field("best", "So many of the best stay too.", _whole(0, 10_000), "1", "1 with `by`, else 0"),
+    Field("by", "Metric that tells which is best: its last point at or before the step of the checkpoint.", _text(), "eval/loss", "none"),
+    Field("goal", "Whether less or more of the metric is better.", {"enum": ["min", "max"]}, "min", "as `define_metric` said, else min"),
+)  # fmt: skip
+
 CHECKPOINT = (
     Field("every", "How often our engine and `run.should_save` save: `200 steps`, `epoch` or a time.", _text("every"), "30m", "our engine's own"),
-    Field("keep", "Which copies stay in the store; for now all do.", {}, "{last: 2, best: 1, by: eval/loss}", built=False),
+    Field("keep", "Which copies stay in the store; the newest, and one that a run or model refers to, always do.", {}, "{last: 2, best: 1, by: eval/loss}", "all", fields=KEEP),
     Field("upload", "Which checkpoints are copied to the store while the run goes on; the newest always is at a stop.", _text("nth"), "every 4th", "every"),
 )  # fmt: skip
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from trackbed.base import units
-from trackbed.wire.spec import Spec
+from trackbed.wire.spec import Keep, Spec
 from trackbed.workflow.finding import Finding
 from trackbed.workflow.values import parse_every, parse_nth
 
@@ -89,6 +89,9 @@ def _checkpoint(value: dict[str, Any]) -> dict[str, Any]:
         shaped |= {"every_steps": steps, "every_s": seconds, "every_epoch": epoch}
     if "upload" in value:
         shaped["upload_every"] = parse_nth(value["upload"])
+    if "keep" in value:
+        keep = dict(value["keep"])
+        shaped["keep"] = keep | ({"best": 1} if keep.get("by") and "best" not in keep else {})
     return shaped
 
 
@@ -121,7 +124,7 @@ def unshape(spec: Spec) -> dict[str, Any]:
 
 
 def _policy(policy: dict[str, Any]) -> dict[str, Any]:
-    values = {"keep": policy["keep"]} if policy.get("keep") else {}
+    values = {"keep": {"last": Keep().last} | policy["keep"]} if policy.get("keep") is not None else {}
     for name, unit in (("every_steps", " steps"), ("every_s", "s")):
         if policy.get(name) is not None:
             values["every"] = f"{policy[name]}{unit}"

@@ -35,6 +35,36 @@ choice = Table(
     Index("stage_choice_by_key", "space_id", "key"),
 )
 
+# Which run a trial was made for: the run is held until the trial has ended and was looked at (`settled`).
+trial = Table(
+    "trial",
+    metadata,
+    Column("run_id", Text, primary_key=True),
+    Column("trial_id", Text, nullable=False),
+    Column("space_id", Text, nullable=False),
+    Column("then_queue", Integer, nullable=False, default=0),
+    Column("settled", Integer, nullable=False, default=0),
+    Column("good", Integer, nullable=False, default=0),
+    Column("reason", Text, nullable=False, default=""),  # Reason as JSON: why it is bad
+    Column("slices", Text, nullable=False, default="[]"),  # JSON: list of DataSlice
+    Column("report", Text, nullable=False, default=""),  # TrialReport as JSON
+    Column("created_us", Integer, nullable=False),
+    Index("trial_by_trial", "trial_id"),
+    Index("trial_by_settled", "settled"),
+)
+
+# A run that was made from another by other values; the run that it was made from knows nothing of it.
+like = Table(
+    "run_like",
+    metadata,
+    Column("run_id", Text, primary_key=True),
+    Column("of_id", Text, nullable=False),
+    Column("space_id", Text, nullable=False),
+    Column("kind", Text, nullable=False),  # clone | fork
+    Column("changes", Text, nullable=False, default="[]"),  # JSON: list of FieldChange
+    Index("run_like_by_of", "of_id"),
+)
+
 template = Table(
     "template",
     metadata,

@@ -12,7 +12,7 @@ DATASET_REF = re.compile(
     r"(?P<space>[^\W_][\w.-]*/)?(?P<name>[^\W_][\w.-]*)(@(?P<which>\d+|latest|b3:[0-9a-f]{6,64}|[^\W\d_][\w.-]*))?"
 )
 TEMPLATE_REF = re.compile(r"((?P<space>[^\W_][\w.-]*)/)?(?P<name>[^\W_][\w.-]*)(@(?P<which>[1-9]\d{0,8}|latest))?")
-CHECKPOINT_REF = re.compile(r"(?P<run>[^\s@]+)@(?P<which>latest|best|\d+)")
+CHECKPOINT_REF = re.compile(r"(?P<run>[^\s@]+)@(?P<which>latest|best|\d+|b3:[0-9a-f]{64})")
 PRODUCT_REF = re.compile(r"(?P<stage>[^\W_][\w-]*)\.(?P<product>[A-Za-z][A-Za-z0-9_-]*)")
 IMAGE = re.compile(r"[a-z0-9][\w.:/-]*@sha256:[0-9a-f]{64}")
 _LOCK_FILE = re.compile(r"\S+\.(lock|txt|toml)")

@@ -98,7 +98,7 @@ class Bed:
 
     def detail(self, run: str) -> RunDetail:
         world = self.world
-        return world.app.db.read(lambda tx: detail(tx, world.ann, runs.resolve(tx, world.ann, run)))
+        return world.app.db.read(lambda tx: detail(world.app, tx, world.ann, runs.resolve(tx, world.ann, run)))
 
     def stages(self, run: str) -> dict[str, StageView]:
         return {view.name: view for view in self.detail(run).stages}

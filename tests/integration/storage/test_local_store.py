@@ -65,13 +65,6 @@ def test_what_is_put_is_got_back_whatever_the_tree(store: LocalStore):
     holds()
 
 
-def test_eighteen_hundred_small_files_are_durable_in_two_seconds(store: LocalStore, tmp_path: Path):
-    write_tree(tmp_path / "in", {b"%d" % number: (os.urandom(8000), False) for number in range(1800)})
-    started = time.monotonic()
-    store.put_tree(tmp_path / "in")
-    assert time.monotonic() - started < 2.0
-
-
 @pytest.mark.parametrize("data", [b"small", BIG])
 def test_a_flipped_bit_is_refused_by_name_and_put_aside(store: LocalStore, tmp_path: Path, data: bytes):
     write_tree(tmp_path / "in", {b"a": (data, False), b"b": (b"sound", False)})

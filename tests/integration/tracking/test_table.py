@@ -40,7 +40,10 @@ def test_columns_are_those_that_runs_have_with_how_many(many: Bed) -> None:
     assert [(one.name, one.runs) for one in found.metrics] == [("eval/loss", 6), ("steps", 6)]
     assert [(one.name, one.runs) for one in found.params] == [("lr", 6), ("net", 6), ("opt", 6), ("seed", 6)]
     assert [(one.name, one.runs) for one in found.tags] == [("b", 2), ("a", 1)]
-    assert many.db.read(lambda tx: runs_columns.columns(tx, ADA, project="other")).metrics == []
+    assert (
+        many.db.read(lambda tx: runs_columns.columns(tx, ADA, where=[search.compile("project = 'other'")])).metrics
+        == []
+    )
     narrowed = many.db.read(lambda tx: runs_columns.columns(tx, ADA, search="LOSS", limit=1))
     assert [one.name for one in narrowed.metrics] == ["eval/loss"]
     assert many.db.read(lambda tx: runs_columns.columns(tx, ADA, limit=1)).total == {

@@ -1,13 +1,14 @@
-"""Where files are cut: both engines agree, windows do not show, and the cuts of this version never move."""
+"""Where files are cut: all engines agree, windows do not show, and the cuts of this version never move."""
 
 import io
 import random
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trackbed.formats.cut import CutRule, Cutter, cuts_by_reference, gear_table, read_chunks
+from trackbed.formats.cut import CutRule, Cutter, compiled_engine, cuts_by_reference, gear_table, read_chunks
 
 KEY = bytes(range(32))
 SMALL = CutRule(min=64, avg=256, max=1024, strict_bits=9, loose_bits=7)
@@ -15,6 +16,17 @@ SMALL = CutRule(min=64, avg=256, max=1024, strict_bits=9, loose_bits=7)
 _FIRST_GEARS = [2143924180, 104147940, 570232912, 1076671166]
 _FROZEN_CUTS = [22298, 47126, 71203, 94781, 112293, 141601, 160350, 190557, 195874, 200000]
 _FROZEN_SMALL = [338, 876, 1388, 1620, 2123, 2363, 2767, 3075, 3150, 3586, 3767, 3835, 4000]
+
+
+@pytest.fixture(autouse=True, params=["numpy", "compiled"], scope="module")
+def _engine(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Every sentence below is asked of both."""
+    before = Cutter.compiled_from
+    Cutter.compiled_from = 0 if request.param == "compiled" else 1 << 62
+    if request.param == "compiled" and not compiled_engine():
+        pytest.skip("numba is not installed here (extra `fast`)")
+    yield
+    Cutter.compiled_from = before
 
 
 def _noise(size: int, seed: int = 1) -> bytes:
@@ -26,7 +38,7 @@ def _lines(size: int) -> bytes:
     return b"".join(b'{"id": %d, "text": "%s"}\n' % (n, dice.randbytes(20).hex().encode()) for n in range(size // 64))
 
 
-def test_the_numpy_engine_cuts_where_the_reference_does():
+def test_the_engine_cuts_where_the_reference_does():
     for data in (_noise(400_000), _lines(400_000), b"\0" * 300_000, b"ab" * 100_000, b"x" * 100, b""):
         rule = CutRule()
         assert Cutter(KEY, rule).cuts(memoryview(data)) == cuts_by_reference(data, gear_table(KEY), rule)
@@ -91,3 +103,11 @@ def _frozen(size: int) -> bytes:
         x = (x * 1103515245 + 12345) & 0x7FFF_FFFF
         out.append(x >> 16 & 255)
     return bytes(out)
+
+
+def test_the_engine_may_change_in_the_middle_of_a_stream(monkeypatch: pytest.MonkeyPatch):
+    data = _lines(2_000_000)
+    whole = Cutter(KEY, SMALL).cuts(memoryview(data))
+    monkeypatch.setattr(Cutter, "compiled_from", 700_000)
+    views = [view for views in read_chunks(io.BytesIO(data), Cutter(KEY, SMALL), window=100_000) for view in views]
+    assert [len(view) for view in views] == [end - start for start, end in zip([0, *whole], whole, strict=False)]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from trackbed.formats import spool
 from trackbed.formats.spool import Header, Line, Metrics
 
+MLFLOW_SAMPLE = Path(__file__).parents[1] / "formats" / "samples" / "spool-v1-mlflow.tbs"
 SAMPLE = Path(__file__).parents[1] / "formats" / "samples" / "spool-v1.tbs"
 I64 = st.integers(-(2**63), 2**63 - 1)
 
@@ -124,3 +125,11 @@ def test_the_kept_sample_of_version_1_still_opens() -> None:
     assert struct.pack("<d", values[3]) == struct.pack("<d", -0.0)
     assert list(points.step) == [0, 1, 1, -(2**63), 2**63 - 1]
     assert spool.decode_lines(read.frames[5].body)[0].data == b"50%\r100% \xff"
+
+
+def test_the_kept_sample_of_a_request_of_mlflow_reads_for_ever() -> None:
+    read = spool.decode(MLFLOW_SAMPLE.read_bytes())
+    (one,) = read.frames
+    assert (one.header.kind, one.header.client, one.header.seq, read.lost) == (spool.MLFLOW, "cli_mlflow0a1b2c", 1, 0)
+    said = {"do": "runs/set-tags", "body": {"tags": [{"key": "team", "value": "语言"}]}}
+    assert spool.decode_document(one.body) == said

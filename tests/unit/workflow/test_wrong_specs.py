@@ -65,6 +65,9 @@ WRONG = {
     "bad_every": Wrong(RUN + "checkpoint: {every: often}\n", "spec_bad_every", "checkpoint.every", 2, "200 steps"),
     "bare_every": Wrong(RUN + "checkpoint:\n  every: '200'\n", "spec_bad_every", "checkpoint.every", 3, "200 steps"),
     "bad_upload": Wrong(RUN + "checkpoint: {upload: 4}\n", "spec_want_string", "checkpoint.upload", 2, "in quotes"),
+    "keep_none": Wrong(RUN + "checkpoint: {keep: {last: 0}}\n", "spec_too_small", "checkpoint.keep.last", 2, "at least 1"),
+    "keep_best_by_nothing": Wrong(RUN + "checkpoint: {keep: {best: 2}}\n", "spec_keep_by", "checkpoint.keep.best", 2, "by: eval/loss"),
+    "keep_goal": Wrong(RUN + "checkpoint: {keep: {by: x, goal: low}}\n", "spec_not_one_of", "checkpoint.keep.goal", 2, "min, max"),
     "bad_nth": Wrong(RUN + "checkpoint: {upload: sometimes}\n", "spec_bad_nth", "checkpoint.upload", 2, "every 4th"),
     "bad_signal": Wrong(RUN + "on_preempt: {signal: KILL}\n", "spec_not_one_of", "on_preempt.signal", 2, "TERM"),
     "bad_cause": Wrong(RUN + "retries: {user_eror: 1}\n", "spec_not_one_of_near", "retries.user_eror", 2, "user_error"),
@@ -115,7 +118,7 @@ NOT_YET = {
     "needs": "needs: [demo#16]\n", "notify": "notify: [owner]\n", "price_limit": "price_limit: 200\n",
     "on_rank_loss": "on_rank_loss: restart\n",
     "code": "code: [a, b]\n", "resources.shm": "resources: {shm: 1 GiB}\n", "resources.ram_per_card": "resources: {ram_per_card: 1 GiB}\n",
-    "checkpoint.keep": "checkpoint: {keep: {last: 2}}\n", "from.state": "from: {checkpoint: demo#1@latest, state: all}\n",
+    "from.state": "from: {checkpoint: demo#1@latest, state: all}\n",
 }  # fmt: skip
 
 

@@ -19,10 +19,16 @@ export function setCsrf(word: string): void {
   csrf = word
 }
 
-export type Query = Record<string, string | number | boolean | undefined | null>
+type Value = string | number | boolean | undefined | null
+
+/** A list is sent as its name several times. */
+export type Query = Record<string, Value | string[]>
 
 export function url(path: string, query: Query = {}): string {
   const parts = Object.entries(query)
+    .flatMap(([key, value]): [string, Value][] =>
+      Array.isArray(value) ? value.map((one) => [key, one]) : [[key, value]],
+    )
     .filter(([, value]) => value !== undefined && value !== null && value !== '')
     .map(([key, value]) => `${encodeURIComponent(key)}=${encodeURIComponent(String(value))}`)
   return `/api/v1${path}${parts.length ? `?${parts.join('&')}` : ''}`

@@ -3,6 +3,7 @@
 import { type QueryClient, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useSyncExternalStore } from 'react'
 import { type Change, Live, type LiveState } from './live'
+import { MANY } from './queries'
 
 let live: Live | null = null
 const shared = () => {
@@ -35,6 +36,7 @@ export function staleKeys(change: Change): string[][] {
   if (data)
     return [
       ['run', id, 'series'],
+      ['run', MANY, 'series'],
       ['run', id, 'keys'],
       ['run', id, 'detail'],
     ]

@@ -61,6 +61,78 @@ export const runs = (ask: RunsAsk) =>
     retry: false,
   })
 
+export const COLUMNS = 300
+
+/** Names of metrics, params and tags that runs of a project, or those that meet a filter, carry. */
+export const columnNames = (project: string, search = '', filter = '', limit = COLUMNS) =>
+  queryOptions({
+    queryKey: ['columns', project, search, filter, limit],
+    queryFn: ({ signal }) => get<T.ColumnsReply>('/run-columns', { project, search, filter, limit }, signal),
+    placeholderData: keepPreviousData,
+    staleTime: 60_000,
+  })
+
+export interface GroupsAsk {
+  by: string[]
+  metrics: string[]
+  filter: string
+  project: string
+}
+
+export const runGroups = (ask: GroupsAsk) =>
+  queryOptions({
+    queryKey: ['runs', 'groups', ask],
+    queryFn: ({ signal }) =>
+      get<T.GroupPage>(
+        '/run-groups',
+        { by: ask.by, metric: ask.metrics, filter: ask.filter, project: ask.project, limit: 1000 },
+        signal,
+      ),
+    placeholderData: keepPreviousData,
+    staleTime: 5_000,
+    retry: false,
+  })
+
+const PART = 150
+
+/** Some runs by id, with columns; more columns than one request takes come by several. */
+export const runsOf = (ids: string[], columns: string[]) =>
+  queryOptions({
+    queryKey: ['runs', 'of', ids, columns],
+    queryFn: async ({ signal }) => {
+      const filter = idFilter(ids)
+      const parts = Array.from({ length: Math.max(1, Math.ceil(columns.length / PART)) }, (_, i) =>
+        columns.slice(i * PART, (i + 1) * PART),
+      )
+      const pages = await Promise.all(
+        parts.map((some) => get<T.RunPage>('/runs', { filter, limit: ids.length, columns: some.join(',') }, signal)),
+      )
+      const found = new Map<string, T.RunView>()
+      for (const run of pages.flatMap((page) => page.runs)) {
+        const was = found.get(run.id)
+        found.set(run.id, {
+          ...run,
+          params: { ...was?.params, ...run.params },
+          metrics: { ...was?.metrics, ...run.metrics },
+        })
+      }
+      return ids.flatMap((id) => found.get(id) ?? [])
+    },
+    enabled: ids.length > 0,
+    placeholderData: keepPreviousData,
+  })
+
+export function idFilter(ids: string[]): string {
+  return `id in (${ids.map((id) => `'${id.replaceAll("'", "''")}'`).join(', ')})`
+}
+
+export const views = (page: string, project: string) =>
+  queryOptions({
+    queryKey: ['views', page, project],
+    queryFn: ({ signal }) => get<T.SavedView[]>('/views', { page, project }, signal),
+    staleTime: 30_000,
+  })
+
 export const findRuns = (text: string) =>
   queryOptions({
     queryKey: ['runs', 'find', text],
@@ -102,24 +174,28 @@ export const keys = (id: string, search = '') =>
   })
 
 export interface CurveAsk {
-  run: string
+  runs: string[]
   key: string
-  x: 'step' | 'relative' | 'wall'
+  /** step, relative, wall, or `metrics.KEY`. */
+  x: string
   from?: number | undefined
   to?: number | undefined
   allAttempts: boolean
   allRanks: boolean
 }
 
+/** In the place of a run's id: answers over several runs. */
+export const MANY = 'many'
+
 export const curve = (ask: CurveAsk) =>
   queryOptions({
-    queryKey: ['run', ask.run, 'series', ask],
+    queryKey: ['run', ask.runs.length === 1 ? ask.runs[0] : MANY, 'series', ask],
     queryFn: () =>
       series({
-        runs: [ask.run],
+        runs: ask.runs,
         key: ask.key,
         x: ask.x,
-        buckets: 1000,
+        buckets: ask.runs.length > 20 ? 300 : ask.runs.length > 5 ? 600 : 1000,
         all_attempts: ask.allAttempts,
         streams: ask.allRanks,
         ...(ask.from !== undefined ? { from: ask.from } : {}),

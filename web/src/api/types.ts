@@ -59,12 +59,28 @@ export interface RoleRequest {
   role: string
 }
 
+export interface NamingRequest {
+  space?: string
+  name?: string
+  tags?: string[]
+  expected?: number | null
+}
+
+export interface NamingView {
+  name?: string
+  tags?: string[]
+  example?: string
+  tag_examples?: string[]
+  version?: number
+}
+
 export interface ProjectView {
   name: string
   space: string
   runs?: number
   created_us?: number
   aliases?: string[]
+  naming?: NamingView | null
 }
 
 export interface NodeSlot {
@@ -95,6 +111,8 @@ export interface Assignment {
   run_id: string
   run_ref: string
   project: string
+  project_id?: string
+  run_name?: string
   space?: string
   owner?: string
   server_url?: string
@@ -123,6 +141,7 @@ export interface Assignment {
   on_preempt?: OnPreempt
   on_rank_loss?: string
   time_limit_s?: number | null
+  trial_steps?: number
   lease?: LeaseSettings
 }
 
@@ -315,11 +334,6 @@ export interface Problem {
   faults?: FaultView[]
 }
 
-export interface Reason {
-  code: string
-  params?: Record<string, unknown>
-}
-
 export interface TreeFacts {
   digest: string
   commit?: string
@@ -357,6 +371,8 @@ export interface SubmitRequest {
   reproduces?: string
   values?: Record<string, unknown>
   set_fields?: string[]
+  like?: string
+  trial?: TrialRequest | null
 }
 
 export interface ResolvedValue {
@@ -372,6 +388,20 @@ export interface SubmittedRun {
   values?: Record<string, unknown>
 }
 
+export interface Estimate {
+  starts_now?: boolean
+  reason?: Reason | null
+  ahead?: number
+  not_before_s?: number | null
+  card_hours_most?: number | null
+  card_hours_like?: number | null
+  seconds_like?: number | null
+  like?: number
+  cost_most?: number | null
+  cost_like?: number | null
+  currency?: string
+}
+
 export interface SubmitReply {
   run_id?: string
   ref?: string
@@ -381,6 +411,9 @@ export interface SubmitReply {
   runs?: SubmittedRun[]
   group?: string
   resolved?: ResolvedValue[]
+  estimate?: Estimate | null
+  trial_id?: string
+  trial_ref?: string
 }
 
 export interface AttemptView {
@@ -446,6 +479,7 @@ export interface RunView {
   card_seconds?: number
   progress?: Progress | null
   version?: number
+  marks?: string[]
   metrics?: Record<string, number | string>
   params?: Record<string, unknown>
 }
@@ -456,7 +490,7 @@ export interface CheckpointView {
   digest?: string
   size_bytes?: number
   attempt?: number
-  state?: 'current' | 'durable' | 'staged'
+  state?: 'current' | 'dropped' | 'durable' | 'staged'
   created_us?: number
 }
 
@@ -469,6 +503,24 @@ export interface ArtifactView {
   created_us?: number
 }
 
+export interface FieldChange {
+  field: string
+  before?: unknown
+  after?: unknown
+}
+
+export interface LikeView {
+  run_id: string
+  ref: string
+  kind?: 'clone' | 'fork'
+  changes?: FieldChange[]
+}
+
+export interface CloneView {
+  request: SubmitRequest
+  text?: string
+}
+
 export interface RunDetail {
   run: RunView
   spec: Spec
@@ -477,12 +529,16 @@ export interface RunDetail {
   attempts?: AttemptView[]
   stages?: StageView[]
   checkpoints?: CheckpointView[]
+  checkpoints_dropped?: CheckpointView[]
   artifacts?: ArtifactView[]
   summary?: Record<string, unknown>
   metric_keys?: string[]
   models?: string[]
   reproduces?: string
   nondeterminism?: string[]
+  like?: LikeView | null
+  anomalies?: Anomaly[]
+  trial?: TrialView | null
 }
 
 export interface RunPage {
@@ -667,13 +723,14 @@ export interface Keep {
   last?: number
   best?: number
   by?: string
+  goal?: '' | 'max' | 'min'
 }
 
 export interface CheckpointPolicy {
   every_steps?: number | null
   every_s?: number | null
   every_epoch?: boolean
-  keep?: Keep
+  keep?: Keep | null
   upload_every?: number
 }
 
@@ -689,6 +746,7 @@ export interface DataPin {
   digest?: string
   kind?: 'file' | 'folder'
   size_bytes?: number
+  slice_of?: string
 }
 
 export interface FromPin {
@@ -727,6 +785,11 @@ export interface Stage {
   uses?: Uses | null
 }
 
+export interface Trial {
+  steps?: number
+  full_steps?: number
+}
+
 export interface Spec {
   version?: number
   project?: string
@@ -758,6 +821,7 @@ export interface Spec {
   register?: RegisterRule | null
   cache?: boolean
   matrix?: Record<string, unknown[]>
+  trial?: Trial | null
 }
 
 export interface ColumnInfo {
@@ -770,6 +834,7 @@ export interface ColumnsReply {
   params?: ColumnInfo[]
   tags?: ColumnInfo[]
   total?: Record<string, number>
+  looked?: number
 }
 
 export interface Spread {

@@ -1,5 +1,5 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, Navigate } from '@tanstack/react-router'
-import { type RunSearch, type RunsSearch, readRun, readRuns } from '@/lib/search'
+import { type CompareSearch, type RunSearch, type RunsSearch, readCompare, readRun, readRuns } from '@/lib/search'
 import { Login } from '@/pages/Login'
 import { Failed, Lost } from './Failed'
 import { Guard } from './Guard'
@@ -30,6 +30,18 @@ const runTab = createRoute({
   path: '/runs/$run/$tab',
   validateSearch: (raw: Record<string, unknown>): RunSearch => readRun(raw),
   component: runPage,
+})
+const compare = createRoute({
+  getParentRoute: () => inside,
+  path: '/compare',
+  validateSearch: (raw: Record<string, unknown>): CompareSearch => readCompare(raw),
+  component: lazyRouteComponent(() => import('@/pages/Compare'), 'Compare'),
+})
+const diff = createRoute({
+  getParentRoute: () => inside,
+  path: '/diff/$a/$b',
+  validateSearch: (raw: Record<string, unknown>): CompareSearch => readCompare(raw),
+  component: lazyRouteComponent(() => import('@/pages/Diff'), 'Diff'),
 })
 const pool = createRoute({
   getParentRoute: () => inside,
@@ -65,7 +77,7 @@ const settings = createRoute({
 export const router = createRouter({
   routeTree: root.addChildren([
     login,
-    inside.addChildren([home, runs, run, runTab, pool, datasets, dataset, models, model, settings]),
+    inside.addChildren([home, runs, run, runTab, compare, diff, pool, datasets, dataset, models, model, settings]),
   ]),
   // Plain `a=b&c=d`: people read, shorten and send these addresses.
   parseSearch: (text) => Object.fromEntries(new URLSearchParams(text)),

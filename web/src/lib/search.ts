@@ -5,12 +5,36 @@ export interface RunsSearch {
   sort?: string
   up?: string
   cols?: string
+  /** Fields to group by, with commas between. */
+  group?: string
+  /** The saved view that was opened. */
+  view?: string
+}
+
+export interface CompareSearch {
+  /** Ids of runs, with commas between. */
+  runs?: string
+  tab?: string
+  all?: string
+  x?: string
+  log?: string
+  clip?: string
+  smooth?: string
+  from?: string
+  to?: string
+  attempts?: string
+  ranks?: string
+  find?: string
+  table?: string
+  pins?: string
 }
 
 export interface RunSearch {
   // metrics
-  x?: 'relative' | 'wall'
+  x?: string
   log?: string
+  clip?: string
+  pins?: string
   smooth?: string
   from?: string
   to?: string
@@ -23,6 +47,7 @@ export interface RunSearch {
   rank?: string
   grep?: string
   attempt?: string
+  line?: string
   // code, environment, artifacts
   file?: string
 }
@@ -35,13 +60,30 @@ function pick<T extends string>(raw: Raw, names: readonly T[]): Partial<Record<T
   return kept
 }
 
+/** A search as the address writes it behind its `?`: the same words in the same order whoever writes them. */
+export function queryText(search: object): string {
+  const kept = Object.entries(search).filter(([, value]) => typeof value === 'string' && value !== '')
+  return new URLSearchParams(kept.sort(([a], [b]) => (a < b ? -1 : 1)) as [string, string][]).toString()
+}
+
 export function readRuns(raw: Raw): RunsSearch {
-  return pick(raw, ['q', 'sort', 'up', 'cols'])
+  return pick(raw, ['q', 'sort', 'up', 'cols', 'group', 'view'])
+}
+
+const CHARTS = [
+  'x', 'log', 'clip', 'smooth', 'from', 'to', 'attempts', 'ranks', 'find', 'table', 'pins',
+] as const // biome-ignore format: a list of names
+
+/** An axis that there is: another word would make every chart an error. */
+function axis<T extends { x?: string }>(search: T): T {
+  const { x, ...rest } = search
+  return x === 'relative' || x === 'wall' || x?.startsWith('metrics.') ? search : (rest as T)
+}
+
+export function readCompare(raw: Raw): CompareSearch {
+  return axis(pick(raw, ['runs', 'tab', 'all', ...CHARTS]))
 }
 
 export function readRun(raw: Raw): RunSearch {
-  const { x, ...rest } = pick(raw, [
-    'x', 'log', 'smooth', 'from', 'to', 'attempts', 'ranks', 'find', 'table', 'level', 'rank', 'grep', 'attempt', 'file',
-  ]) // biome-ignore format: a list of names
-  return x === 'relative' || x === 'wall' ? { ...rest, x } : rest
+  return axis(pick(raw, [...CHARTS, 'level', 'rank', 'grep', 'attempt', 'line', 'file']))
 }

@@ -91,8 +91,8 @@ export function positive(y: Gap[]): { y: Gap[]; dropped: number } {
   return { y: kept, dropped }
 }
 
-/** Range of the finite values with a little air; never empty. */
-export function extent(columns: (Gap | undefined)[][], log = false): [number, number] {
+/** Range of the finite values with a little air; never empty. `clip` leaves out what lies far from the middle half. */
+export function extent(columns: (Gap | undefined)[][], log = false, clip = false): [number, number] {
   let low = Number.POSITIVE_INFINITY
   let high = Number.NEGATIVE_INFINITY
   for (const column of columns)
@@ -101,10 +101,25 @@ export function extent(columns: (Gap | undefined)[][], log = false): [number, nu
       if (value < low) low = value
       if (value > high) high = value
     }
+  if (clip && low < high) [low, high] = clipped(columns, log, low, high)
   if (low > high) return log ? [0.1, 10] : [0, 1]
   if (log) return [low / 1.1, high * 1.1]
   const air = (high - low) * 0.06 || Math.abs(high) * 0.05 || 0.5
   return [low - air, high + air]
+}
+
+/** The range without outliers: three times the distance between the quartiles beyond them. */
+function clipped(columns: (Gap | undefined)[][], log: boolean, low: number, high: number): [number, number] {
+  const to = (value: number) => (log ? Math.log(value) : value)
+  const back = (value: number) => (log ? Math.exp(value) : value)
+  const all = columns.flatMap((column) =>
+    column.filter((value): value is number => typeof value === 'number' && (!log || value > 0)).map(to),
+  )
+  all.sort((a, b) => a - b)
+  const [q1, q3] = [all[Math.floor(all.length / 4)]!, all[Math.floor((all.length * 3) / 4)]!]
+  const reach = 3 * (q3 - q1)
+  if (reach <= 0) return [low, high]
+  return [Math.max(low, back(q1 - reach)), Math.min(high, back(q3 + reach))]
 }
 
 /** `train/loss` → `train`; a name without a slash stands in the unnamed section. */

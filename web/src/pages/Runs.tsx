@@ -3,18 +3,21 @@ import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useCallback, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { runs as runsQuery } from '@/api/queries'
-import type { RunView } from '@/api/types'
+import type { RunView, SavedView } from '@/api/types'
 import { Bulk } from '@/features/runs/Bulk'
 import { Columns } from '@/features/runs/Columns'
 import { FilterBox } from '@/features/runs/FilterBox'
+import { GroupPick } from '@/features/runs/GroupPick'
+import { Groups } from '@/features/runs/Groups'
 import { Quick } from '@/features/runs/Quick'
 import { RunsGrid } from '@/features/runs/RunsGrid'
 import { askedColumns, columnOf, type RunColumn, USUAL } from '@/features/runs/runColumns'
 import css from '@/features/runs/runs.module.css'
+import { Views } from '@/features/views/Views'
 import { locale } from '@/i18n'
 import { count } from '@/lib/format'
 import { useProject } from '@/lib/project'
-import type { RunsSearch } from '@/lib/search'
+import { queryText, type RunsSearch, readRuns } from '@/lib/search'
 import { Empty, ErrorNote, Waiting } from '@/ui/Blocks'
 import { useKeys } from '@/ui/keyboard'
 
@@ -33,6 +36,7 @@ export function Runs() {
   const key = ids.join(',')
   // biome-ignore lint/correctness/useExhaustiveDependencies: `key` is the list
   const columns = useMemo(() => ids.map(columnOf).filter((one): one is RunColumn => one !== undefined), [key])
+  const by = useMemo(() => (search.group ?? '').split(',').filter(Boolean), [search.group])
   const order = search.sort ?? ''
   const descending = search.up !== '1'
   const query = useInfiniteQuery(
@@ -51,6 +55,11 @@ export function Runs() {
     [navigate],
   )
   const setFilter = useCallback((q: string) => go({ q }), [go])
+  const openView = (view: SavedView | null) => {
+    const read = view ? readRuns(Object.fromEntries(new URLSearchParams(view.query))) : search
+    void navigate({ search: { ...read, view: view?.id ?? '' } as RunsSearch })
+  }
+  const known = useMemo(() => knownOf(runs), [runs])
   const setColumns = (list: string[]) => {
     localStorage.setItem(STORE, list.join(','))
     go({ cols: list.join(',') })
@@ -90,9 +99,24 @@ export function Runs() {
     <div className={css.page} data-ready={query.isFetched || undefined}>
       <h1 className="sr-only">{t('nav_runs')}</h1>
       <div className={css.tools}>
-        <FilterBox value={search.q ?? ''} error={filterError} onChange={setFilter} box={box} />
+        <FilterBox
+          value={search.q ?? ''}
+          error={filterError}
+          onChange={setFilter}
+          box={box}
+          project={project}
+          known={known}
+        />
         <Quick filter={search.q ?? ''} onChange={setFilter} />
-        <Columns chosen={ids} onChange={setColumns} sample={sampleOf(runs)} />
+        <GroupPick chosen={by} onChange={(fields) => go({ group: fields.join(',') })} project={project} />
+        <Columns chosen={ids} onChange={setColumns} project={project} />
+        <Views
+          page="runs"
+          project={project}
+          query={queryText({ ...search, cols: key, view: '' })}
+          open={search.view ?? ''}
+          onOpen={openView}
+        />
       </div>
       {query.error && !filterError ? (
         <div style={{ padding: 20 }}>
@@ -101,7 +125,16 @@ export function Runs() {
       ) : null}
       {query.isPending && <Waiting />}
       {query.data && runs.length === 0 && <Nothing filtered={Boolean(search.q)} onClear={() => setFilter('')} />}
-      {runs.length > 0 && (
+      {by.length > 0 && runs.length > 0 && (
+        <Groups
+          by={by}
+          metrics={ids.filter((id) => id.startsWith('metrics.')).map((id) => id.slice(8))}
+          filter={search.q ?? ''}
+          project={project}
+          onOpen={(filter) => go({ group: '', q: both(search.q ?? '', filter) })}
+        />
+      )}
+      {by.length === 0 && runs.length > 0 && (
         <RunsGrid
           runs={runs}
           total={total}
@@ -123,10 +156,19 @@ export function Runs() {
   )
 }
 
-/** Runs that have logged something know their metrics; eight of them know nearly all. */
-function sampleOf(runs: RunView[]): string[] {
-  const begun = runs.filter((run) => run.started_us)
-  return (begun.length ? begun : runs).slice(0, 8).map((run) => run.id)
+/** Texts that the rows carry, for completion. */
+function knownOf(runs: RunView[]): Record<string, string[]> {
+  const of = (text: (run: RunView) => string | undefined) => [...new Set(runs.map(text).filter(Boolean))] as string[]
+  return {
+    owner: of((run) => run.owner),
+    project: of((run) => run.project),
+    space: of((run) => run.space),
+    cause: of((run) => run.cause),
+  }
+}
+
+function both(one: string, two: string): string {
+  return one.trim() ? `(${one.trim()}) and ${two}` : two
 }
 
 function Nothing({ filtered, onClear }: { filtered: boolean; onClear: () => void }) {

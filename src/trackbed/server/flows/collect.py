@@ -1,6 +1,7 @@
 """What the database still names in the store: every digest that stands in any text of any row, so no room can be forgotten.
 
-Three tables only remember: who once sent a file, what once happened, what was once answered. They keep nothing alive.
+Four tables only remember: who once sent a file, what once happened, what was once answered, which checkpoints were let go.
+They keep nothing alive; and an attempt that has ended does not hold the checkpoint it started from.
 """
 
 import re
@@ -16,12 +17,14 @@ from trackbed.server.app import App
 from trackbed.server.flows import environments
 from trackbed.storage.chunks import ChunkStore
 from trackbed.storage.gc import Alive, GcReport, collect
+from trackbed.storage.store import RefValue
+from trackbed.tracking import runs_attempts
 from trackbed.wire.store import CollectRequest
 
 _TREE = re.compile(r"b3:([0-9a-f]{64})")
 _FILE = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
-_ROWS = 2000
-_REMEMBER = frozenset({"content_holder", "event", "idempotency_key"})
+_REMEMBER = frozenset({"content_holder", "event", "idempotency_key", "checkpoint_dropped"})
+_WHILE_LIVE = {"attempt": "resume_digest"}
 
 
 def alive(app: App) -> Alive:
@@ -33,17 +36,16 @@ def alive(app: App) -> Alive:
         for table in metadata.tables.values():
             if table.name in _REMEMBER:
                 continue
-            columns = [column for column in table.c if _is_text(column.type)]
-            for start in range(0, 1 << 62, _ROWS):
-                page = select(*columns).order_by(*table.primary_key.columns).limit(_ROWS).offset(start)
-                rows = tx.rows(page) if columns else []
+            columns = [
+                column for column in table.c if _is_text(column.type) and _WHILE_LIVE.get(table.name) != column.name
+            ]
+            for rows in tx.pages(select(*columns)) if columns else ():
                 for row in rows:
                     for value in row:
                         if isinstance(value, str) and len(value) >= 64:
                             trees.update(Digest("b3:" + one) for one in _TREE.findall(value))
                             files.update(FileDigest(one) for one in _FILE.findall(value))
-                if len(rows) < _ROWS:
-                    break
+        trees.update(Digest(row.resume_digest) for row in runs_attempts.live(tx) if row.resume_digest)
 
     app.db.read(work)
     return Alive(frozenset(trees), frozenset(files))
@@ -61,14 +63,18 @@ def collect_store(app: App, asked: CollectRequest) -> GcReport:
 
     if not asked.dry_run:
         app.db.write(environments.forget_unused, actor=SYSTEM.actor)
-    pointers = app.store.refs.values() if hasattr(app.store.refs, "values") else {}  # pyright: ignore[reportAttributeAccessIssue]
+    store = app.store
+    return collect(
+        store, lambda: named(app, store), grace_s=asked.grace_s, dry_run=asked.dry_run, compact=asked.compact
+    )
 
-    def named() -> Alive:
-        found = alive(app)
-        pointed = {Digest(one.value) for one in pointers.values() if one.value.startswith("b3:")}
-        return Alive(found.trees | pointed, found.files)
 
-    return collect(app.store, named, grace_s=asked.grace_s, dry_run=asked.dry_run, compact=asked.compact)
+def named(app: App, store: ChunkStore) -> Alive:
+    """What the database or a pointer of the store names."""
+    pointers: dict[str, RefValue] = store.refs.values() if hasattr(store.refs, "values") else {}  # pyright: ignore[reportAttributeAccessIssue]
+    pointed = {Digest(one.value) for one in pointers.values() if one.value.startswith("b3:")}
+    found = alive(app)
+    return Alive(found.trees | pointed, found.files)
 
 
 def _is_text(kind: "TypeEngine[object]") -> bool:

@@ -16,7 +16,7 @@ from trackbed.domain.scope import Actor
 from trackbed.domain.states import ACTIVE, ATTEMPT_ENDED, AttemptState, Cause, RunState
 from trackbed.scheduling import holds
 from trackbed.server.app import App
-from trackbed.server.flows import stages
+from trackbed.server.flows import keep, stages
 from trackbed.server.flows.register import Made, prepare_model, register_by_rule
 from trackbed.server.flows.start import stage_of
 from trackbed.tracking import runs, runs_attempts, runs_views
@@ -43,7 +43,9 @@ def end_attempt(app: App, attempt_id: str, report: ExitReport, *, actor: Actor) 
     """As `end`, with the model of a run that finishes by it put into the store before. Blocks; not for the event loop."""
     made = prepare_model(app, attempt_id, report.cause)
     named = replace(actor, name=actor.name or app.db.read(lambda tx: _name(tx, attempt_id)))
-    return app.db.write(lambda tx: end(app, tx, attempt_id, report, made=made), actor=named)
+    ended = app.db.write(lambda tx: end(app, tx, attempt_id, report, made=made), actor=named)
+    keep.prune(app, app.db.read(lambda tx: str(runs_attempts.get(tx, attempt_id).run_id)))
+    return ended
 
 
 def _name(tx: ReadTx, attempt_id: str) -> str:

@@ -30,6 +30,7 @@ class Facts:
     running: list[Running]
     keys: dict[str, str]  # run that waits → key of the stage that it is to run, where its result would be kept
     elsewhere: dict[str, tuple[str, str]]  # run that waits → stage, and the run that works on the very same just now
+    kept: set[str]  # runs that are held for a reason of their own, which stands
 
 
 def node_of(facts: NodeFacts, blocked: Iterable[int] = ()) -> Node:
@@ -78,7 +79,8 @@ def observe(tx: ReadTx, inventory: Iterable[NodeFacts]) -> Facts:
     waiting = [waiting_of(row) for row in rows]
     later = tx.now_us + int(LOOK_AGAIN_S * 1e6)
     waiting = [replace(one, not_before_us=later) if one.run_id in elsewhere else one for one in waiting]
-    return Facts(waiting, nodes, running, keys, elsewhere)
+    kept = {row.id for row in rows if row.state == RunState.HELD.value and '"trial_' in row.reason}
+    return Facts(waiting, nodes, running, keys, elsewhere, kept)
 
 
 def _same_stages(

@@ -12,6 +12,7 @@ from trackbed.tracking import runs, runs_attempts
 from trackbed.tracking.runs_tables import run
 from trackbed.wire.data import LineageEdge, LineageView
 from trackbed.wire.runs import EventView
+from trackbed.workflow import likes
 
 
 def of_run(tx: ReadTx, scope: Scope, row: runs.RunRow) -> LineageView:
@@ -29,6 +30,11 @@ def of_run(tx: ReadTx, scope: Scope, row: runs.RunRow) -> LineageView:
         _near_run(tx, scope, graph, spec.from_.run_id, "from", outward=False)
     if row.reproduces:
         _near_run(tx, scope, graph, row.reproduces, "reproduces", outward=True)
+    made_from = likes.of_run(tx, row.id)
+    if made_from is not None and made_from.kind == "clone":
+        _near_run(tx, scope, graph, made_from.of_id, "like", outward=False)
+    for other_id in likes.made_from(tx, row.id):
+        _near_run(tx, scope, graph, other_id, "like", outward=True)
     for other in _children(tx, scope, row):
         kind = "reproduces" if other.reproduces == row.id else "from"
         graph.add_run(other)

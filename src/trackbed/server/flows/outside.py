@@ -1,10 +1,13 @@
 """outside: runs that nobody submitted. Their spool is the sign of life, their client the evidence of their end."""
 
+import re
+
 from sqlalchemy import select, update
 
 from trackbed.access import ensure_project, next_run_number
 from trackbed.access.rules import DEFAULT_SPACE
 from trackbed.base.entropy import new_id
+from trackbed.base.errors import NotFound
 from trackbed.db import ReadTx, Tx
 from trackbed.domain.events import Event
 from trackbed.domain.scope import Permission, Scope
@@ -14,6 +17,9 @@ from trackbed.tracking.runs_tables import attempt, run
 from trackbed.wire.runs import OutsideRunRequest, Reason
 from trackbed.wire.spec import Resources, Spec
 
+MOST_NAME = 65536
+_CHILD = "job"  # how the create keys of runs begin that a job made
+_RUN_ID = re.compile(r"run_[0-9a-z]{6,40}")
 SILENT_S = 7 * 86400.0
 _STATES = {
     "finished": (RunState.FINISHED, Cause.DONE, "run.finished"),
@@ -45,6 +51,43 @@ def begin(tx: Tx, scope: Scope, request: OutsideRunRequest, *, space: str = DEFA
             outside=True, create_key=request.key, created_us=min(request.started_us or tx.now_us, tx.now_us),
         ),
     )  # fmt: skip
+    return _first_attempt(tx, row)
+
+
+def child(tx: Tx, job: runs.RunRow, ident: str, *, name: str | None, started_us: int = 0) -> runs.RunRow:
+    """Return a run that a job made beside its own, of the same owner and project; with a `name` it is made if it is not there.
+
+    Raises:
+        NotFound: `run_unknown`: it is not there, or not of this job.
+    """
+    key = f"{_CHILD}/{job.id}/{ident}"
+    known = tx.one(select(run).where(run.c.id == ident))
+    if known is not None and known.create_key == key:
+        return known
+    if known is not None or name is None or not _RUN_ID.fullmatch(ident):
+        raise NotFound("run_unknown", ref=ident[:200])
+    spec = Spec(project=job.project, space=job.space, name=name[:MOST_NAME], resources=Resources(cards_per_node=0))
+    row = runs.create(
+        tx,
+        runs.NewRun(
+            id=ident, space_id=job.space_id, project_id=job.project_id, number=next_run_number(tx, job.project_id),
+            owner_id=job.owner_id, owner=job.owner, spec=spec, outside=True, create_key=key,
+            created_us=min(max(started_us, job.created_us), tx.now_us),
+        ),
+    )  # fmt: skip
+    tx.emit(
+        Event(
+            "run.child_began",
+            job.id,
+            job.space_id,
+            job.id,
+            data={"ref": runs.ref_of(job), "child": runs.ref_of(row), "id": row.id},
+        )
+    )
+    return _first_attempt(tx, row)
+
+
+def _first_attempt(tx: Tx, row: runs.RunRow) -> runs.RunRow:
     first = new_id("att")
     tx.execute(
         attempt.insert().values(
@@ -118,8 +161,9 @@ def _set_attempt(tx: Tx, row: runs.RunRow, **columns: object) -> None:
 
 
 def may_write(scope: Scope, row: runs.RunRow) -> None:
-    """Raise unless the scope may log into the run: its own attempt, its owner, or a maintainer."""
-    if scope.actor.run_id and scope.actor.run_id == row.id:
+    """Raise unless the scope may log into the run: its own attempt, that of the job which made it, its owner, a maintainer."""
+    job = scope.actor.run_id
+    if job and (job == row.id or (row.create_key or "").startswith(f"{_CHILD}/{job}/")):
         return
     if scope.actor.id == row.owner_id:
         scope.require(Permission.WRITE, row.space_id, what=runs.ref_of(row))

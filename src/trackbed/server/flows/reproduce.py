@@ -20,6 +20,8 @@ def reproduction(tx: ReadTx, scope: Scope, ref: str) -> SubmitRequest:
     row = runs.resolve(tx, scope, ref)
     if row.outside:
         raise Conflict("run_outside", ref=runs.ref_of(row), verb="reproduce")
+    if runs.spec_of(row).trial is not None:
+        raise Conflict("run_is_trial", ref=runs.ref_of(row), verb="reproduce")
     return SubmitRequest(
         spec=pinned(runs.spec_of(row)), tree=runs_views.tree_of(row), environment=runs_views.environment_of(row),
         reproduces=row.id,

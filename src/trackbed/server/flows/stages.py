@@ -69,8 +69,8 @@ def _choose(app: App, tx: ReadTx, row: runs.RunRow, spec: Spec, at: int, made: d
     )  # fmt: skip
     key = key_of(parts)
     off = _why_never(row, spec, at)
-    if off is not None:
-        return Choice(at, "off", off, key, parts)
+    if off is not None:  # a trial is given a part of the data and leaves early: nobody may take what it leaves
+        return Choice(at, "off", off, "" if spec.trial else key, parts)
     found = results.find(tx, row.space_id, key)
     if found is None:
         why = why_missed(parts, results.earlier(tx, row.space_id, stage.name))
@@ -85,6 +85,8 @@ def _choose(app: App, tx: ReadTx, row: runs.RunRow, spec: Spec, at: int, made: d
 def _why_never(row: runs.RunRow, spec: Spec, at: int) -> Reason | None:
     """Why the result of a stage is never taken from an earlier run, nor kept for a later one to be taken."""
     stage = spec.stages[at]
+    if spec.trial is not None:
+        return Reason(code="cache_trial")
     if row.reproduces:
         return Reason(code="cache_reproduces")
     if not spec.cache:

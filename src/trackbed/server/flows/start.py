@@ -128,7 +128,7 @@ def assignment_of(app: App, tx: ReadTx, owned: Owned, slots: list[NodeSlot], *, 
     times = app.settings.lease
     return Assignment(
         attempt_id=attempt.id, number=attempt.number, epoch=attempt.epoch, run_id=row.id, run_ref=runs.ref_of(row),
-        project=row.project, space=row.space, owner=row.owner, server_url=app.url, token=token, nodes=slots,
+        project=row.project, project_id=row.project_id, run_name=row.name, space=row.space, owner=row.owner, server_url=app.url, token=token, nodes=slots,
         store_url=app.settings.store_url, stage=given,
         inputs=stages.inputs_of(stage, stages.products_of(tx, row)) if stage else {},
         command=render_command(program.run, params) if program.run else "", recipe=program.recipe,
@@ -138,7 +138,7 @@ def assignment_of(app: App, tx: ReadTx, owned: Owned, slots: list[NodeSlot], *, 
         environment_drift="flag" if app.settings.environment_drift == "flag" else "refuse", data=data_for(spec, stage),
         from_=spec.from_,
         resume=resume or None, checkpoint=spec.checkpoint, on_preempt=spec.on_preempt, on_rank_loss=spec.on_rank_loss,
-        time_limit_s=resources_for(spec, stage).time_limit_s,
+        time_limit_s=resources_for(spec, stage).time_limit_s, trial_steps=spec.trial.steps if spec.trial else 0,
         lease=LeaseSettings(
             heartbeat_s=times.heartbeat_s, lease_s=times.lease_s, fencing=spec.fencing,
             orphan_limit_s=spec.orphan_limit_s if _asked(spec) else times.orphan_limit_s,

@@ -3,12 +3,12 @@
 import asyncio
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 
-from trackbed.access import ProjectRow, ensure_project, next_run_number, space_named
+from trackbed.access import ProjectRow, ensure_project, naming, next_run_number, space_named
 from trackbed.base.entropy import new_id
 from trackbed.base.errors import BadInput, Denied, Fault, NotFound, TrackbedError
 from trackbed.base.ids import Digest
@@ -16,23 +16,27 @@ from trackbed.clusters.engine import NodeFacts
 from trackbed.datasets.service import resolve as resolve_dataset
 from trackbed.db import ReadTx, Tx
 from trackbed.domain.scope import Permission, Scope
+from trackbed.domain.states import RunState
 from trackbed.formats.tree import encode_listing
 from trackbed.registry.service import resolve as resolve_model
 from trackbed.scheduling.rules import Node, Waiting, could_ever_fit, largest_node
 from trackbed.server.app import App
-from trackbed.server.flows import environments, when
+from trackbed.server.flows import clone, environments, trial, when
+from trackbed.server.flows.estimate import estimate
 from trackbed.server.flows.facts import node_of
 from trackbed.server.flows.prepare import prepare
 from trackbed.server.flows.template import template_of, with_template
 from trackbed.server.flows.trees import may_use
 from trackbed.sources.service import save_environment
 from trackbed.tracking import runs, runs_attempts
-from trackbed.wire.runs import Reason, SubmitReply, SubmitRequest, SubmittedRun
+from trackbed.wire.runs import Estimate, Reason, SubmitReply, SubmitRequest, SubmittedRun
 from trackbed.wire.spec import DataPin, FromPin, Resources, Spec, Stage, Uses
+from trackbed.wire.trial import DataSlice, TrialRequest
 from trackbed.workflow.check import notice
 from trackbed.workflow.graph import is_named
 from trackbed.workflow.matrix import MOST, combinations, count, with_values
 from trackbed.workflow.spec import check, wrong
+from trackbed.workflow.trial import request_faults
 
 
 @dataclass
@@ -54,6 +58,7 @@ async def submit(app: App, scope: Scope, request: SubmitRequest) -> SubmitReply:
     asked = await asyncio.to_thread(with_template, request, named)  # nothing long in a transaction
     request = asked.request
     outer = [*asked.faults, *await asyncio.to_thread(_outer_faults, app, request, judged=asked.judged)]
+    outer += request_faults(request.trial) if request.trial else []
     missing = any(fault.code == "run_tree_missing" for fault in outer)
     request, unknown = await asyncio.to_thread(_with_used_files, app, request, missing=missing)
     outer += unknown
@@ -62,43 +67,97 @@ async def submit(app: App, scope: Scope, request: SubmitRequest) -> SubmitReply:
         if found.faults:
             raise wrong(found.faults)
         planned = [SubmittedRun(values=values) for values in combinations(found.spec)] if found.spec.matrix else []
-        return SubmitReply(spec=found.spec, warnings=found.warnings, runs=planned, resolved=asked.resolved)
+        expected = await app.db.aread(lambda tx: _estimate(app, tx, scope, found.spec))
+        return SubmitReply(
+            spec=found.spec, warnings=found.warnings, runs=planned, resolved=asked.resolved, estimate=expected
+        )
+    tried: _Trial | None = None
+    if request.trial is not None and not asked.judged:
+        found = await app.db.aread(lambda tx: resolve(app, tx, scope, request, outer))
+        if found.faults:
+            raise wrong(found.faults)
+        pins, said = await asyncio.to_thread(trial.sliced, app.store, found.spec.data, request.trial.data_bytes)
+        tried = _Trial(request.trial, found.spec.data, pins, said)
     if asked.judged:  # everything else that is wrong is told with it
         found = await app.db.aread(lambda tx: resolve(app, tx, scope, request, outer))
         raise wrong(found.faults)
-    ids = [new_id("run") for _ in range(min(count(request.spec), MOST))]
-    reply = await app.db.awrite(lambda tx: _submit(app, tx, scope, request, outer, ids), actor=scope.actor)
-    return reply
+    ids = [new_id("run") for _ in range(min(count(request.spec), MOST) + 1)]  # the last one for a trial
+    work = _Asked(scope, request, outer, ids, tried)
+    return await app.db.awrite(lambda tx: _submit(app, tx, work), actor=scope.actor)
 
 
-def _submit(app: App, tx: Tx, scope: Scope, request: SubmitRequest, outer: list[Fault], ids: list[str]) -> SubmitReply:
-    """Make the run, or all runs of a matrix: in one transaction, or none."""
-    found = resolve(app, tx, scope, request, outer)
+@dataclass
+class _Trial:
+    """`whole` is the data as it was looked at: a name may mean another version by the time the runs are made."""
+
+    asked: TrialRequest
+    whole: dict[str, DataPin]
+    part: dict[str, DataPin]
+    said: list[DataSlice]
+
+
+@dataclass
+class _Asked:
+    scope: Scope
+    request: SubmitRequest
+    outer: list[Fault]
+    ids: list[str]
+    trial: _Trial | None = None
+
+
+def _submit(app: App, tx: Tx, asked: _Asked) -> SubmitReply:
+    """Make the run, or all runs of a matrix, with the trial that they wait for: in one transaction, or none."""
+    scope, request = asked.scope, asked.request
+    found = resolve(app, tx, scope, request, asked.outer)
     if found.faults:
         raise wrong(found.faults)
     project = ensure_project(tx, scope, found.spec.space, found.spec.project)
-    spec = msgspec.structs.replace(found.spec, project=project.name, space=project.space)
+    data = asked.trial.whole if asked.trial else found.spec.data
+    spec = msgspec.structs.replace(found.spec, project=project.name, space=project.space, data=data, trial=None)
     if request.environment is not None:
         save_environment(tx, request.environment)
     tx.after_commit(lambda: app.wake.set("schedule"))
-    if not spec.matrix:
-        row = _make(app, tx, scope, request, found, spec, project, ids[0])
-        return SubmitReply(
-            run_id=row.id, ref=runs.ref_of(row), url=_url(app, row.id), spec=spec, warnings=found.warnings
-        )
+    of = clone.origin(tx, scope, request)
+    rows: list[runs.RunRow] = []
     made: list[SubmittedRun] = []
     group = ""
-    for run_id, values in zip(ids, combinations(spec), strict=True):
+    for run_id, values in zip(asked.ids, combinations(spec), strict=False):
         number = next_run_number(tx, project.id)
-        group = group or f"matrix:{project.name}#{number}"
         one = with_values(spec, values)
-        one = msgspec.structs.replace(one, tags=[*dict.fromkeys([*one.tags, group])])
+        if spec.matrix:
+            group = group or f"matrix:{project.name}#{number}"
+            one = msgspec.structs.replace(one, tags=[*dict.fromkeys([*one.tags, group])])
         row = _make(app, tx, scope, request, found, one, project, run_id, number)
+        rows.append(row)
+        if of is not None:
+            clone.note(tx, row, of, runs.spec_of(of), one)
         made.append(SubmittedRun(run_id=run_id, ref=runs.ref_of(row), url=_url(app, run_id), values=values))
-    return SubmitReply(
-        run_id=made[0].run_id, ref=made[0].ref, url=made[0].url, spec=spec, warnings=found.warnings, runs=made,
-        group=group,
+    reply = SubmitReply(
+        run_id=made[0].run_id, ref=made[0].ref, url=made[0].url, spec=spec, warnings=found.warnings,
+        runs=made if spec.matrix else [], group=group,
     )  # fmt: skip
+    return _try_first(app, tx, asked, rows, reply)
+
+
+def _try_first(app: App, tx: Tx, asked: _Asked, rows: list[runs.RunRow], reply: SubmitReply) -> SubmitReply:
+    """Hold the runs for a trial of the first of them that has anything to do; make it."""
+    waiting = [row for row in rows if row.state == RunState.QUEUED.value]
+    if asked.trial is None:
+        return reply
+    if not waiting:
+        reply.warnings = [*reply.warnings, Reason(code="trial_needless", params={"ref": reply.ref})]
+        return reply
+    held = [trial.hold_for(tx, row) for row in waiting]
+    new = trial.new_trial(tx, held[0], asked.ids[-1], asked.trial.asked, asked.trial.part)
+    tree, environment = asked.request.tree, asked.request.environment
+    tried = prepare(app, tx, runs.create(tx, replace(new, tree=tree, environment=environment)))
+    trial.began(tx, held, tried, asked.trial.asked, asked.trial.said)
+    reply.trial_id, reply.trial_ref = tried.id, runs.ref_of(tried)
+    return reply
+
+
+def _estimate(app: App, tx: ReadTx, scope: Scope, spec: Spec) -> Estimate:
+    return estimate(app, tx, scope, spec, app.engine.inventory(), count=count(spec))
 
 
 def _url(app: App, run_id: str) -> str:
@@ -107,13 +166,13 @@ def _url(app: App, run_id: str) -> str:
 
 def _make(
     app: App, tx: Tx, scope: Scope, request: SubmitRequest, found: Resolved, spec: Spec, project: ProjectRow,
-    run_id: str, number: int = 0,
+    run_id: str, number: int,
 ) -> runs.RunRow:  # fmt: skip
     row = runs.create(
         tx,
         runs.NewRun(
             id=run_id, space_id=project.space_id, project_id=project.id,
-            number=number or next_run_number(tx, project.id),
+            number=number,
             owner_id=scope.actor.id, owner=scope.actor.name, spec=spec, tree=request.tree,
             environment=request.environment, reproduces=found.reproduces,
             nondeterminism=("determinism: recorded",) if spec.determinism == "recorded" else (),
@@ -204,12 +263,18 @@ def resolve(app: App, tx: ReadTx, scope: Scope, request: SubmitRequest, outer: l
         with _collected(found, "register.when"):
             when.parse(spec.register.when)
     found.faults += environments.site_faults(app, tx, space.id, request)
+    if not request.reproduces:  # a run that stands keeps its name, and its reproduction has it too
+        rule = naming.rule_of(tx, scope, spec.space, spec.project)
+        found.faults += rule.faults(spec.name, spec.tags, user=scope.actor.name)
     tree = request.tree
     sent = tree is None or not tree.digest or may_use(tx, scope, Digest(tree.digest))
     if not sent:  # what is in a tree that they may not read is not told
         found.faults = [fault for fault in found.faults if fault.code != "spec_uses_no_file"]
     if not sent and not any(fault.code == "run_tree_missing" for fault in outer):
         found.faults.append(tree_missing(tree.digest if tree else ""))
+    if request.like:
+        with _collected(found, "like"):
+            clone.origin(tx, scope, request)
     if request.reproduces:
         with _collected(found, "reproduces"):
             found.reproduces = runs.resolve(tx, scope, request.reproduces).id

@@ -1,11 +1,11 @@
-"""The loops of an embedded server: one thread each, poked early by flows, never more than a second apart."""
+"""The loops of an embedded server: one thread each, poked early by flows."""
 
 import logging
 import threading
 from collections.abc import Callable
 
 from trackbed.server.app import App
-from trackbed.server.loops import environments, limits, schedule, watch
+from trackbed.server.loops import environments, limits, notice, schedule, upkeep, watch
 
 log = logging.getLogger("trackbed.loops")
 
@@ -55,7 +55,11 @@ def start(app: App) -> Loops:
     watch.adopt(app)
     watching = watch.Watch()
     ticks: dict[str, tuple[Callable[[App], object], float]] = {
-        "schedule": (schedule.tick, 1.0), "watch": (watching.tick, 0.5), "limits": (limits.Limits().tick, 1.0),
+        "schedule": (schedule.tick, 1.0),
+        "watch": (watching.tick, 0.5),
+        "limits": (limits.Limits().tick, 1.0),
+        "notice": (notice.Notice().tick, 1.0),
         "environments": (environments.Builder().tick, 5.0),
-    }  # fmt: skip
+        "upkeep": (upkeep.Upkeep().tick, upkeep.EVERY_S),
+    }
     return Loops(app, ticks).start()

@@ -7,7 +7,7 @@ from trackbed.domain.scope import Actor, ActorKind
 from trackbed.domain.states import OrderKind
 from trackbed.scheduling.rules import Plan, plan
 from trackbed.server.app import App
-from trackbed.server.flows import facts, start, verbs
+from trackbed.server.flows import facts, start, trial, verbs
 from trackbed.tracking import runs
 from trackbed.wire.runs import Reason
 
@@ -17,6 +17,7 @@ log = logging.getLogger("trackbed.schedule")
 
 def tick(app: App) -> Plan:
     """Bring the pool one step nearer to what the queue wants; return what was decided."""
+    trial.settle(app, actor=ACTOR)
     inventory = app.engine.inventory()
     seen = app.db.read(lambda tx: facts.observe(tx, inventory))
     decided = plan(app.clock.now_us(), seen.waiting, seen.nodes, seen.running)
@@ -38,6 +39,8 @@ def tick(app: App) -> Plan:
     for run_id, (stage, other) in seen.elsewhere.items():
         if run_id in reasons and reasons[run_id].code == "backoff":
             reasons[run_id] = Reason(code="stage_elsewhere", params={"stage": stage, "run": other})
+    for run_id in seen.kept & reasons.keys():
+        del reasons[run_id]
     if reasons and app.db.read(lambda tx: runs.reasons_differ(tx, reasons)):
         app.db.write(lambda tx: runs.set_reasons(tx, reasons), actor=ACTOR)
     return decided

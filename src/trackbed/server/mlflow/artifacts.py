@@ -15,7 +15,7 @@ from trackbed.server.bodies import Body, blocks
 from trackbed.server.mlflow import places, run_views
 from trackbed.server.mlflow.codec import answer, ask
 from trackbed.server.mlflow.places import File, Place
-from trackbed.server.mlflow.routing import made, options
+from trackbed.server.mlflow.routing import for_job, made, options
 
 _ROOTS = ("/api/2.0/mlflow-artifacts/artifacts", "/ajax-api/2.0/mlflow-artifacts/artifacts")
 _FILES = [f"{root}/{{path:path}}" for root in _ROOTS]
@@ -41,7 +41,7 @@ async def _files(app: App, who: Scope, place: Place) -> list[File]:
     return await asyncio.to_thread(places.files_of, app.store, folder)
 
 
-@get(list(_ROOTS), opt=options(Permission.READ), include_in_schema=False)
+@get(list(_ROOTS), opt=options(Permission.READ, by_jobs=True), include_in_schema=False)
 async def list_folder(request: Request[Any, Any, Any], trackbed_app: App, who: Scope) -> Response[bytes]:
     """What lies in a folder, by names."""
     asked = await ask(request)
@@ -50,7 +50,7 @@ async def list_folder(request: Request[Any, Any, Any], trackbed_app: App, who: S
     return answer({"files": places.children(files, place.path, whole_paths=False)})
 
 
-@get(_FILES, opt=options(Permission.READ), include_in_schema=False)
+@get(_FILES, opt=options(Permission.READ, by_jobs=True), include_in_schema=False)
 async def download(trackbed_app: App, who: Scope, path: str) -> Stream:
     """The bytes of a file, verified on the way."""
     place = places.place_of(path)
@@ -70,27 +70,33 @@ async def download(trackbed_app: App, who: Scope, path: str) -> Stream:
     return Stream(blocks(reader), media_type=media, headers=headers)
 
 
-@put(_FILES, opt=options(Permission.WRITE), status_code=200, include_in_schema=False, request_max_body_size=None)
+@put(
+    _FILES,
+    opt=options(Permission.WRITE, by_jobs=True),
+    status_code=200,
+    include_in_schema=False,
+    request_max_body_size=None,
+)
 async def upload(request: Request[Any, Any, Any], trackbed_app: App, who: Scope, path: str) -> Response[bytes]:
     """Keep a file of any size, as it streams in: in the store first, then on the record."""
     place = places.place_of(path)
-    await trackbed_app.db.aread(lambda tx: places.may_keep(tx, who, place))
+    await trackbed_app.db.aread(lambda tx: places.may_keep(tx, for_job(who), place))
     body = Body(request.stream(), asyncio.get_running_loop())
     digest, size = await asyncio.to_thread(trackbed_app.store.put_blob, body)  # pyright: ignore[reportArgumentType]
-    await trackbed_app.db.awrite(lambda tx: places.keep(tx, who, place, digest, size), actor=who.actor)
+    await trackbed_app.db.awrite(lambda tx: places.keep(tx, for_job(who), place, digest, size), actor=who.actor)
     return answer({})
 
 
-@delete(_FILES, opt=options(Permission.WRITE), status_code=200, include_in_schema=False)
+@delete(_FILES, opt=options(Permission.WRITE, by_jobs=True), status_code=200, include_in_schema=False)
 async def remove(trackbed_app: App, who: Scope, path: str) -> Response[bytes]:
     """Take a file or a folder off the record of a run or a logged model."""
     place = places.place_of(path)
-    await trackbed_app.db.awrite(lambda tx: places.forget(tx, who, place), actor=who.actor)
+    await trackbed_app.db.awrite(lambda tx: places.forget(tx, for_job(who), place), actor=who.actor)
     return answer({})
 
 
 routes: list[Any] = [
-    made("GET", "artifacts/list", Permission.READ, list_of_run),
+    made("GET", "artifacts/list", Permission.READ, list_of_run, by_jobs=True),
     list_folder,
     download,
     upload,

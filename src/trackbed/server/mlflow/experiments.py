@@ -18,6 +18,7 @@ from trackbed.server.mlflow import codec, conditions, filters, tags
 from trackbed.server.mlflow.codec import Asked, Document
 from trackbed.server.mlflow.routing import reads, writes
 from trackbed.server.mlflow.tables import experiment
+from trackbed.wire.mlflow import read_tag
 
 DEFAULT_ID, DEFAULT_NAME = "0", "Default"  # what clients mean who chose no experiment
 MOST_NAME = 500
@@ -237,7 +238,7 @@ def restore(tx: Tx, scope: Scope, asked: Asked) -> Document:
 
 def set_tag(tx: Tx, scope: Scope, asked: Asked) -> Document:
     found = active(find_or_make(tx, scope, asked.need("experiment_id")))
-    key, value = tags.one(asked)
+    key, value = read_tag(asked)
     tags.put(tx, tags.EXPERIMENT, found.id, {key: value})
     _tagged(tx, found, key)
     return {}

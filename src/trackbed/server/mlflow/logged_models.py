@@ -28,7 +28,7 @@ def create(tx: Tx, scope: Scope, asked: Asked) -> Document:
     """Begin a model; its files follow, then its status."""
     found = experiments.active(experiments.find_or_make(tx, scope, asked.need("experiment_id")))
     tagged, params = tags.given(asked.records("tags")), _params(asked)
-    source = asked.text("source_run_id")
+    source = asked.text("source_run_id") or scope.actor.run_id
     if source:
         run_views.writable(tx, scope, source)
     ident = "m-" + new_id("x")[2:] + new_id("x")[2:]
@@ -247,13 +247,13 @@ def _order(asked: Asked) -> list[ColumnElement[Any]]:
 
 _MODEL = "logged-models/{model_id:str}"
 routes: list[Any] = [
-    writes("POST", "logged-models", create),
+    writes("POST", "logged-models", create, by_jobs=True),
     reads("POST", "logged-models/search", search),
     reads("GET", _MODEL, get),
-    writes("PATCH", _MODEL, finalize),
-    writes("DELETE", _MODEL, delete),
-    writes("POST", f"{_MODEL}/params", log_params),
-    writes("PATCH", f"{_MODEL}/tags", set_tags),
-    writes("DELETE", f"{_MODEL}/tags/{{tag_key:str}}", delete_tag),
+    writes("PATCH", _MODEL, finalize, by_jobs=True),
+    writes("DELETE", _MODEL, delete, by_jobs=True),
+    writes("POST", f"{_MODEL}/params", log_params, by_jobs=True),
+    writes("PATCH", f"{_MODEL}/tags", set_tags, by_jobs=True),
+    writes("DELETE", f"{_MODEL}/tags/{{tag_key:str}}", delete_tag, by_jobs=True),
     reads("GET", f"{_MODEL}/artifacts/directories", directories),
 ]

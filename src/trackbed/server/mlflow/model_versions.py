@@ -23,8 +23,9 @@ from trackbed.server.mlflow.codec import Asked, Document, answer, ask
 from trackbed.server.mlflow.places import File, Place
 from trackbed.server.mlflow.registered_models import stage_of
 from trackbed.server.mlflow.registry_rows import find_version, version_view
-from trackbed.server.mlflow.routing import made, reads, writes
+from trackbed.server.mlflow.routing import for_job, made, reads, writes
 from trackbed.tracking.metrics import last_values
+from trackbed.wire.mlflow import read_tag
 
 MOST_RESULTS = 200_000
 
@@ -47,7 +48,7 @@ async def create(request: Request[Any, Any, Any], trackbed_app: App, who: Scope)
     digest, size = await asyncio.to_thread(_keep_tree, app, source, asked.need("source"))
 
     def work(tx: Tx) -> Document:
-        row = _register(tx, who, asked, source, digest, size)
+        row = _register(tx, for_job(who), asked, source, digest, size)
         tags.put(tx, tags.VERSION, registry_rows.owner_of(row), tagged)
         return {"model_version": version_view(tx, row)}
 
@@ -181,7 +182,7 @@ def delete(tx: Tx, scope: Scope, asked: Asked) -> Document:
 
 def set_tag(tx: Tx, scope: Scope, asked: Asked) -> Document:
     row = _mine(tx, scope, asked)
-    tags.put(tx, tags.VERSION, registry_rows.owner_of(row), dict([tags.one(asked)]))
+    tags.put(tx, tags.VERSION, registry_rows.owner_of(row), dict([read_tag(asked)]))
     registry_rows.note_version(tx, row)
     _tell(tx, "model.version_changed", row, fields=[f"tags.{asked.text('key')[:100]}"])
     return {}
@@ -246,13 +247,13 @@ def _condition(term: filters.Term) -> ColumnElement[bool]:
 
 MAINTAIN = Permission.MAINTAIN
 routes: list[Any] = [
-    made("POST", "model-versions/create", Permission.WRITE, create),
+    made("POST", "model-versions/create", Permission.WRITE, create, by_jobs=True),
     reads("GET", "model-versions/get", get),
     reads("GET", "model-versions/search", search),
     reads("GET", "model-versions/get-download-uri", get_download_uri),
     writes("PATCH", "model-versions/update", update),
     writes("POST", "model-versions/transition-stage", transition, permission=MAINTAIN),
     writes("DELETE", "model-versions/delete", delete, permission=MAINTAIN),
-    writes("POST", "model-versions/set-tag", set_tag),
+    writes("POST", "model-versions/set-tag", set_tag, by_jobs=True),
     writes("DELETE", "model-versions/delete-tag", delete_tag),
 ]

@@ -15,7 +15,7 @@ from trackbed.base.errors import BadInput, NotFound
 from trackbed.base.ids import Digest, FileDigest
 from trackbed.db import ReadTx, Tx, scope_clause, upsert
 from trackbed.domain.events import Event
-from trackbed.domain.scope import Permission, Scope
+from trackbed.domain.scope import ActorKind, Permission, Scope
 from trackbed.formats.tree import show
 from trackbed.registry.sql import version
 from trackbed.server.mlflow import run_views
@@ -132,6 +132,8 @@ def find_logged(tx: ReadTx, scope: Scope, model_id: str, permission: Permission 
     if row is None:
         raise NotFound("mlflow_logged_model_unknown", ref=model_id[:200])
     scope.require(permission, row.space_id, what=f"model {model_id}")
+    if permission is Permission.WRITE and scope.actor.kind is ActorKind.ATTEMPT:
+        run_views.writable(tx, scope, row.source_run_id)  # a job changes what it made, nothing else
     return row
 
 

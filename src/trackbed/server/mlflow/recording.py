@@ -6,9 +6,9 @@ before the answer. A request is taken whole or refused whole, as MLflow does.
 
 import asyncio
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from litestar import Request, Response
@@ -25,26 +25,19 @@ from trackbed.server.app import App
 from trackbed.server.flows import outside
 from trackbed.server.mlflow import codec, logged_metrics, points, run_views, tags
 from trackbed.server.mlflow.codec import Asked, Document, answer, ask
-from trackbed.server.mlflow.recording_values import native, native_tag, spelled
 from trackbed.server.mlflow.routing import made, writes
 from trackbed.server.mlflow.tables import link
-from trackbed.server.routes.frames import tell
+from trackbed.server.news import tell
 from trackbed.tracking import facts
 from trackbed.tracking import runs as room
+from trackbed.tracking.facts_spelled import native, native_tag, spelled
 from trackbed.tracking.ingest import Ingested, Prepared, ingest, prepare
-from trackbed.tracking.ingest_parse import name_ok
 from trackbed.tracking.ingest_tables import watermark
 from trackbed.tracking.runs_tables import run
+from trackbed.wire.mlflow import RUN_NAME, RUN_NOTE, Point, read_params, read_point, read_tag
 from trackbed.wire.series import FramesReceipt
 
 HISTORY_TAG = "mlflow.log-model.history"
-
-
-class Point(NamedTuple):
-    key: str
-    step: int
-    ts_ms: int
-    value: float
 
 
 @dataclass
@@ -57,38 +50,6 @@ class Said:
     of_models: list[logged_metrics.ModelPoint] = field(default_factory=list[logged_metrics.ModelPoint])
 
 
-def read_point(asked: Asked) -> Point:
-    """Return a checked point.
-
-    Raises:
-        BadInput: `mlflow_field_missing`, `mlflow_field_bad`.
-    """
-    key, value, ts_ms = asked.need("key"), asked.number("value"), asked.whole("timestamp")
-    if not name_ok(key):
-        raise codec.bad("key", key)
-    if not asked.has("timestamp"):
-        raise BadInput("mlflow_field_missing", field="timestamp")
-    if abs(ts_ms) >= codec.INT64 // 1000:
-        raise codec.bad("timestamp", ts_ms)
-    return Point(key, asked.whole("step"), ts_ms, value)
-
-
-def read_param(asked: Asked) -> tuple[str, str]:
-    key, value = asked.need("key"), asked.text("value")
-    if not name_ok(key):
-        raise codec.bad("key", key)
-    return key, value
-
-
-def _params(entries: Sequence[Asked]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for entry in entries:
-        key, value = read_param(entry)
-        if found.setdefault(key, value) != value:
-            raise BadInput("mlflow_param_twice", name=key)
-    return found
-
-
 # --- routes ----------------------------------------------------------------------------------------------------------
 
 
@@ -98,7 +59,7 @@ def _said_metric(asked: Asked) -> Said:
 
 
 def _said_param(asked: Asked) -> Said:
-    return Said(params=dict([read_param(asked)]))
+    return Said(params=read_params([asked]))
 
 
 def _said_batch(asked: Asked) -> Said:
@@ -106,7 +67,7 @@ def _said_batch(asked: Asked) -> Said:
     found = [read_point(entry) for entry in entries]
     return Said(
         points=found,
-        params=_params(asked.records("params")),
+        params=read_params(asked.records("params")),
         tags=tags.given(asked.records("tags")),
         of_models=logged_metrics.read(entries, found),
     )
@@ -204,7 +165,13 @@ def _numbered(tx: ReadTx, run_id: str, prepared: Prepared) -> Prepared:
 
 def set_tag(tx: Tx, scope: Scope, asked: Asked) -> Document:
     row = run_views.writable(tx, scope, asked.need("run_id", "run_uuid"))
-    put_tags(tx, row, dict([tags.one(asked)]))
+    put_tags(tx, row, dict([read_tag(asked)]))
+    return {}
+
+
+def set_tags(tx: Tx, scope: Scope, asked: Asked) -> Document:
+    """Set several tags, as a batch does."""
+    put_tags(tx, run_views.writable(tx, scope, asked.need("run_id")), tags.given(asked.records("tags")))
     return {}
 
 
@@ -212,7 +179,7 @@ def delete_tag(tx: Tx, scope: Scope, asked: Asked) -> Document:
     row, key = run_views.writable(tx, scope, asked.need("run_id")), asked.need("key")
     before = tags.of(tx, tags.RUN, row.id).get(key)
     labels: list[str] = room.from_json(row.tags, [])
-    if key == run_views.NOTE and row.description:
+    if key == RUN_NOTE and row.description:
         tx.execute(sql_update(run).where(run.c.id == row.id).values(description="", version=run.c.version + 1))
     else:
         tags.take(tx, tags.RUN, row.id, key, must=key not in labels)
@@ -225,11 +192,11 @@ def put_tags(tx: Tx, row: room.RunRow, entries: Mapping[str, str]) -> None:
     """Set tags of a run. Its name and its note are its own; the others stand as labels on our pages too."""
     if not entries:
         return
-    others = {key: value for key, value in entries.items() if key not in (run_views.NAME, run_views.NOTE)}
-    if run_views.NAME in entries:
-        set_name(tx, row, entries[run_views.NAME])
-    if run_views.NOTE in entries:
-        values = {"description": entries[run_views.NOTE], "version": run.c.version + 1}
+    others = {key: value for key, value in entries.items() if key not in (RUN_NAME, RUN_NOTE)}
+    if RUN_NAME in entries:
+        set_name(tx, row, entries[RUN_NAME])
+    if RUN_NOTE in entries:
+        values = {"description": entries[RUN_NOTE], "version": run.c.version + 1}
         tx.execute(sql_update(run).where(run.c.id == row.id).values(**values))
     before = tags.of(tx, tags.RUN, row.id)
     tags.put(tx, tags.RUN, row.id, others)

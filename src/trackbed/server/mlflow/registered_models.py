@@ -16,6 +16,7 @@ from trackbed.server.mlflow.codec import Asked, Document
 from trackbed.server.mlflow.registry_rows import find_model
 from trackbed.server.mlflow.routing import reads, writes
 from trackbed.server.mlflow.tables import registered
+from trackbed.wire.mlflow import read_tag
 
 MOST_RESULTS = 1000
 MOST_NAME = 500
@@ -120,7 +121,7 @@ def stage_of(text: str) -> str:
 
 def set_tag(tx: Tx, scope: Scope, asked: Asked) -> Document:
     row = _mine(tx, scope, asked)
-    tags.put(tx, tags.MODEL, row.id, dict([tags.one(asked)]))
+    tags.put(tx, tags.MODEL, row.id, dict([read_tag(asked)]))
     registry_rows.note_model(tx, row)
     _tell(tx, "model.changed", row, fields=[f"tags.{asked.text('key')[:100]}"])
     return {}
@@ -211,7 +212,7 @@ def _condition(term: filters.Term) -> ColumnElement[bool]:
 
 MAINTAIN = Permission.MAINTAIN
 routes: list[Any] = [
-    writes("POST", "registered-models/create", create),
+    writes("POST", "registered-models/create", create, by_jobs=True),
     reads("GET", "registered-models/get", get),
     reads("GET", "registered-models/search", search),
     writes("POST", "registered-models/rename", rename, permission=MAINTAIN),

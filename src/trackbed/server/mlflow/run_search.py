@@ -10,12 +10,13 @@ from trackbed.domain.scope import Scope
 from trackbed.server.mlflow import codec, conditions, experiments, filters, run_views, tags
 from trackbed.server.mlflow.codec import Asked, Document
 from trackbed.server.mlflow.filters import Field, Term
-from trackbed.server.mlflow.recording_values import native
 from trackbed.server.mlflow.routing import reads
 from trackbed.server.mlflow.tables import link
+from trackbed.tracking.facts_spelled import native
 from trackbed.tracking.facts_values import pack
 from trackbed.tracking.ingest_tables import metric, param
 from trackbed.tracking.runs_tables import run
+from trackbed.wire.mlflow import RUN_NAME, RUN_NOTE, RUN_USER
 
 USUAL, MOST = 1000, 50_000
 _STARTED = case((run.c.started_us > 0, run.c.started_us), else_=run.c.created_us) // 1000
@@ -98,13 +99,13 @@ def _params(term: Term) -> ColumnElement[bool]:
 
 
 def _tag(term: Term) -> ColumnElement[bool]:
-    own = {run_views.NAME: run_views.shown_name, run_views.NOTE: run.c.description}.get(term.field.key)
+    own = {RUN_NAME: run_views.shown_name, RUN_NOTE: run.c.description}.get(term.field.key)
     if own is not None:
         return conditions.compared(own, term)
     found = conditions.tagged(tags.RUN, run.c.id, term)
-    if term.field.key == run_views.USER and term.operator != "NULL":
+    if term.field.key == RUN_USER and term.operator != "NULL":
         mine = select(tags.tag.c.key).where(
-            tags.tag.c.kind == tags.RUN, tags.tag.c.owner == run.c.id, tags.tag.c.key == run_views.USER
+            tags.tag.c.kind == tags.RUN, tags.tag.c.owner == run.c.id, tags.tag.c.key == RUN_USER
         )
         return or_(found, and_(~mine.exists(), conditions.compared(run.c.owner, term)))
     return found
@@ -130,7 +131,7 @@ def _order(entry: str) -> list[ColumnElement[Any]]:
         text = select(func.trim(param.c.value, '"')).where(*of_run).correlate(run).scalar_subquery()
         return [*conditions.ordered(number, ascending=ascending), *conditions.ordered(text, ascending=ascending)]
     elif field.entity == "tags":
-        own = {run_views.NAME: run_views.shown_name, run_views.NOTE: run.c.description}.get(field.key)
+        own = {RUN_NAME: run_views.shown_name, RUN_NOTE: run.c.description}.get(field.key)
         column = conditions.tag_order(tags.RUN, run.c.id, field.key) if own is None else own
     else:
         column = (_TEXTS | _NUMBERS).get(key) if field.entity == "attributes" else None

@@ -13,10 +13,11 @@ from trackbed.domain.states import RunState
 from trackbed.server.flows import outside
 from trackbed.server.mlflow import codec, tags
 from trackbed.server.mlflow.codec import Document
-from trackbed.server.mlflow.recording_values import native_tag, spelled
 from trackbed.server.mlflow.tables import latest, link, run_state
 from trackbed.tracking import facts, metrics, runs
+from trackbed.tracking.facts_spelled import native_tag, spelled
 from trackbed.tracking.runs_tables import run
+from trackbed.wire.mlflow import RUN_NAME, RUN_NOTE, RUN_USER
 
 _AT_ONCE = 500
 STATUS = {
@@ -24,7 +25,6 @@ STATUS = {
     **dict.fromkeys(["running", "stopping", "paused"], "RUNNING"),
     RunState.FINISHED.value: "FINISHED", RunState.FAILED.value: "FAILED", RunState.STOPPED.value: "KILLED",
 }  # fmt: skip
-NAME, NOTE, USER = "mlflow.runName", "mlflow.note.content", "mlflow.user"
 
 shown_name: ColumnElement[str] = case(
     (run.c.name != "", run.c.name), else_=run.c.project + "#" + cast(run.c.number, Text)
@@ -117,9 +117,9 @@ def run_tags(row: Any, own: dict[str, str]) -> dict[str, str]:
     mirrored = {native_tag(key, value) for key, value in own.items()}
     labels: list[str] = runs.from_json(row.tags, [])
     found = {label: "" for label in labels if label not in mirrored}
-    found |= {USER: row.owner} | own | {NAME: row.shown_name}
+    found |= {RUN_USER: row.owner} | own | {RUN_NAME: row.shown_name}
     if row.description:
-        found[NOTE] = row.description
+        found[RUN_NOTE] = row.description
     return found
 
 

@@ -10,19 +10,18 @@ from trackbed.domain.events import Event
 from trackbed.domain.scope import Scope
 from trackbed.domain.states import TERMINAL, Cause, RunState
 from trackbed.server.flows import outside
-from trackbed.server.mlflow import codec, experiments, recording, run_views, tags
+from trackbed.server.mlflow import experiments, recording, run_views, tags
 from trackbed.server.mlflow.codec import Asked, Document
 from trackbed.server.mlflow.routing import reads, writes
 from trackbed.server.mlflow.tables import run_state
 from trackbed.tracking import facts
 from trackbed.tracking import runs as room
 from trackbed.tracking.runs_tables import run
+from trackbed.wire.mlflow import ENDS, RUN_NAME, read_status
 from trackbed.wire.runs import OutsideRunRequest
 
 DELETED_LABEL = "deleted"
 MOST_NAME = 65536
-_STATUSES = {"1": "RUNNING", "2": "SCHEDULED", "3": "FINISHED", "4": "FAILED", "5": "KILLED"}
-_ENDS = {"FINISHED": "finished", "FAILED": "failed", "KILLED": "killed"}
 
 
 def create(tx: Tx, scope: Scope, asked: Asked) -> Document:
@@ -31,11 +30,11 @@ def create(tx: Tx, scope: Scope, asked: Asked) -> Document:
         experiments.find_or_make(tx, scope, asked.text("experiment_id") or experiments.DEFAULT_ID)
     )
     tagged = tags.given(asked.records("tags"))
-    name = asked.text("run_name") or tagged.get(run_views.NAME, "")
+    name = asked.text("run_name") or tagged.get(RUN_NAME, "")
     started_us = min(max(asked.whole("start_time"), 0) * 1000, tx.now_us)
     request = OutsideRunRequest(project=found.project, name=name[:MOST_NAME], started_us=started_us)
     row = outside.begin(tx, scope, request, space=found.space)
-    recording.put_tags(tx, row, {key: value for key, value in tagged.items() if key != run_views.NAME})
+    recording.put_tags(tx, row, {key: value for key, value in tagged.items() if key != RUN_NAME})
     return {"run": run_views.views(tx, [run_views.find(tx, scope, row.id)])[0]}
 
 
@@ -47,20 +46,12 @@ def get(tx: ReadTx, scope: Scope, asked: Asked) -> Document:
 def update(tx: Tx, scope: Scope, asked: Asked) -> Document:
     """Rename a run, or say how it is; of an outside run that is the evidence of its end."""
     row = run_views.writable(tx, scope, asked.need("run_id", "run_uuid"))
-    status = _status(asked)
+    status = read_status(asked)
     if asked.text("run_name"):
         recording.set_name(tx, row, asked.text("run_name")[:MOST_NAME])
     if status:
         _settle(tx, room.get(tx, row.id), status, asked.whole("end_time") * 1000)
     return {"run_info": run_views.info(run_views.find(tx, scope, row.id))}
-
-
-def _status(asked: Asked) -> str:
-    said = asked.text("status")
-    status = _STATUSES.get(said, said)
-    if status and status not in _STATUSES.values():
-        raise codec.bad("status", said)
-    return status
 
 
 def _settle(tx: Tx, row: room.RunRow, status: str, end_us: int) -> None:
@@ -74,9 +65,9 @@ def _settle(tx: Tx, row: room.RunRow, status: str, end_us: int) -> None:
         tx.emit(Event("run.noted", row.id, row.space_id, row.id, data=data))
         return
     state = RunState(row.state)
-    if status in _ENDS and (state not in TERMINAL or row.cause == Cause.LOST.value):
+    if status in ENDS and (state not in TERMINAL or row.cause == Cause.LOST.value):
         _say(tx, row.id, status="")
-        ended = outside.finish(tx, row, _ENDS[status])
+        ended = outside.finish(tx, row, ENDS[status])
         if (row.started_us or row.created_us) <= end_us <= tx.now_us:
             tx.execute(sql_update(run).where(run.c.id == ended.id).values(ended_us=end_us))
         return

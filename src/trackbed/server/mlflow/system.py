@@ -8,9 +8,7 @@ from trackbed.domain.scope import Permission
 from trackbed.server.app import App
 from trackbed.server.mlflow.codec import answer
 from trackbed.server.mlflow.routing import options
-
-# The newest MLflow whose client was run against this surface; clients choose by it what they may ask for.
-SPOKEN = "3.17.2"
+from trackbed.wire.mlflow import SERVER_INFO, SPOKEN
 
 
 @get("/health", opt={"permission": Permission.PUBLIC}, include_in_schema=False)
@@ -33,14 +31,7 @@ async def version() -> Response[str]:
 )
 async def server_info() -> Response[bytes]:
     """What parts of MLflow there are: no workspaces, no archive of traces, no multipart."""
-    return answer(
-        {
-            "store_type": "Trackbed", "workspaces_enabled": False, "trace_archival_enabled": False,
-            "multipart_uploads_enabled": False, "multipart_downloads_enabled": False,
-            "presigned_upload_run_id_supported": False, "presigned_upload_model_id_supported": False,
-            "features_enabled": {"gateway": False},
-        }
-    )  # fmt: skip
+    return answer(SERVER_INFO)
 
 
 routes: list[Any] = [health, version, server_info]

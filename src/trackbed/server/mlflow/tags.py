@@ -4,14 +4,13 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import delete, select
 
-from trackbed.base.errors import BadInput, NotFound
+from trackbed.base.errors import NotFound
 from trackbed.db import ReadTx, Tx, upsert
-from trackbed.server.mlflow.codec import Asked
 from trackbed.server.mlflow.tables import tag
+from trackbed.wire.mlflow import Asked, read_tag
 
 EXPERIMENT, RUN, MODEL, VERSION, LOGGED = "experiment", "run", "model", "version", "logged"
 LOGGED_PARAM = "logged_param"  # params of a logged model: texts that never change
-MOST_KEY, MOST_VALUE = 250, 65536  # characters
 _AT_ONCE = 500
 
 
@@ -21,14 +20,7 @@ def given(entries: Sequence[Asked]) -> dict[str, str]:
     Raises:
         BadInput: `mlflow_tag_long`, `mlflow_field_missing`.
     """
-    return dict(one(entry) for entry in entries)
-
-
-def one(entry: Asked) -> tuple[str, str]:
-    key, value = entry.need("key"), entry.text("value")
-    if len(key) > MOST_KEY or len(value) > MOST_VALUE:
-        raise BadInput("mlflow_tag_long", key=key[:80], most_key=MOST_KEY, most_value=MOST_VALUE)
-    return key, value
+    return dict(read_tag(entry) for entry in entries)
 
 
 def put(tx: Tx, kind: str, owner: str, entries: Mapping[str, str]) -> None:

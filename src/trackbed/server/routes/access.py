@@ -6,7 +6,7 @@ import msgspec
 from litestar import Response, delete, get, patch, post, put
 
 from trackbed import access
-from trackbed.access import Login
+from trackbed.access import Login, naming
 from trackbed.access.rules import csrf_of
 from trackbed.db import ReadTx, Tx
 from trackbed.domain.scope import SYSTEM, Permission, Scope
@@ -15,6 +15,8 @@ from trackbed.server.auth import session_cookie
 from trackbed.wire.access import (
     LoginRequest,
     Me,
+    NamingRequest,
+    NamingView,
     PersonRequest,
     PersonView,
     ProjectView,
@@ -164,7 +166,22 @@ async def set_member(space: str, data: RoleRequest, trackbed_app: App, who: Scop
 @get("/api/v1/projects", opt=READ)
 async def projects(trackbed_app: App, who: Scope) -> list[ProjectView]:
     """The projects that I may read."""
-    return await trackbed_app.db.aread(lambda tx: access.list_projects(tx, who))
+
+    def read(tx: ReadTx) -> list[ProjectView]:
+        return access.list_projects(tx, who, naming=naming.views(tx, who))
+
+    return await trackbed_app.db.aread(read)
+
+
+@put("/api/v1/projects/{project:str}/naming", opt=MAINTAIN)
+async def set_naming(project: str, data: NamingRequest, trackbed_app: App, who: Scope) -> NamingView:
+    """Say what names and tags of a project's runs must look like."""
+    return await trackbed_app.db.awrite(
+        lambda tx: naming.set_rule(
+            tx, who, project, space=data.space, name=data.name, tags=data.tags, expected=data.expected
+        ),
+        actor=who.actor,
+    )
 
 
 class Rename(msgspec.Struct, kw_only=True):
@@ -186,5 +203,5 @@ async def rename(project: str, data: Rename, trackbed_app: App, who: Scope, spac
 
 routes: list[Any] = [
     log_in, log_out, me, tokens, make_token, end_token, people, make_person, make_login_link,
-    spaces, make_space, set_member, projects, rename,
+    spaces, make_space, set_member, projects, rename, set_naming,
 ]  # fmt: skip

@@ -12,9 +12,10 @@ from trackbed.db import Tx
 from trackbed.domain.scope import Permission, Scope
 from trackbed.server.app import App
 from trackbed.server.flows import end as ending
+from trackbed.server.flows import keep
 from trackbed.server.flows import lease as leases
-from trackbed.tracking import artifacts, runs_attempts
-from trackbed.tracking.runs_views import checkpoint_view
+from trackbed.tracking import artifacts, keeping, runs_attempts
+from trackbed.tracking.runs_views import checkpoint_view, dropped_view
 from trackbed.wire.attempts import CheckpointReport, ExitReport, LeaseReply, LeaseRequest, OutputsReport
 from trackbed.wire.runs import CheckpointView
 
@@ -49,14 +50,22 @@ async def lease(trackbed_app: App, who: Scope, attempt: str, data: LeaseRequest)
 async def checkpoint(trackbed_app: App, who: Scope, attempt: str, data: CheckpointReport) -> CheckpointView:
     """Record a durable checkpoint; the pointer moves only to what is there, and only for the owner of the run."""
     own(who, attempt)
-    await _there(trackbed_app, data.digest)
+    try:
+        await _there(trackbed_app, data.digest)
+    except NotFound:
+        told = await trackbed_app.db.aread(lambda tx: keeping.dropped_one(tx, attempt, data.name, data.digest))
+        if told is None:
+            raise
+        return dropped_view(told)  # said twice, and let go in between
 
-    def work(tx: Tx) -> CheckpointView:
+    def work(tx: Tx) -> tuple[CheckpointView, str]:
         runs_attempts.record_checkpoint(tx, attempt, data)
         row = runs_attempts.checkpoint_of(tx, attempt, data.name, data.digest)
-        return checkpoint_view(row)
+        return checkpoint_view(row), row.run_id
 
-    return await trackbed_app.db.awrite(work, actor=who.actor)
+    view, run_id = await trackbed_app.db.awrite(work, actor=who.actor)
+    await asyncio.to_thread(keep.prune, trackbed_app, run_id)
+    return view
 
 
 @post("/api/v1/attempts/{attempt:str}/outputs", opt=ATTEMPT, status_code=204)

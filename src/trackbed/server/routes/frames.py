@@ -11,13 +11,13 @@ from trackbed.db import ReadTx, Tx
 from trackbed.domain.scope import ActorKind, Permission, Scope
 from trackbed.server.app import App
 from trackbed.server.flows import outside
+from trackbed.server.mlflow import relayed
+from trackbed.server.news import tell
 from trackbed.tracking import runs, runs_attempts
 from trackbed.tracking.ingest import Ingested, Prepared, ingest, prepare
-from trackbed.tracking.metrics_state import word
 from trackbed.wire.series import FramesReceipt
 
 MOST_BYTES = 80 * 2**20  # a batch of the sender is at most 1 MiB, or one frame of at most 64 MiB
-LAST_VALUES = 100  # metrics whose last value goes out with the news; a page reads the others
 
 
 @post(
@@ -37,11 +37,15 @@ async def frames(request: Request[Any, Any, Any], trackbed_app: App, who: Scope,
     digests = [FileDigest(digest) for digest in prepared.digests]
     missing = frozenset(await asyncio.to_thread(app.store.missing, digests)) if digests else frozenset[str]()
 
-    def work(tx: Tx) -> Ingested:
-        return _keep(tx, row.id, prepared, attempt=attempt, missing=missing)
+    def work(tx: Tx) -> tuple[runs.RunRow, Ingested]:
+        job = runs.get(tx, row.id)
+        child = relayed.child_of(tx, job, prepared.batch) if attempt is not None else None
+        done = _keep(tx, child or job, prepared, attempt=attempt if child is None else None, missing=missing)
+        relayed.take(tx, who, child or job, done)
+        return child or job, done
 
-    done = await app.db.awrite(work, actor=who.actor, lane="bulk")
-    tell(app, row, done)
+    into, done = await app.db.awrite(work, actor=who.actor, lane="bulk")
+    tell(app, into, done)
     return done.receipt
 
 
@@ -54,26 +58,13 @@ def _of(tx: ReadTx, who: Scope, ref: str) -> tuple[runs.RunRow, int | None]:
     return row, None
 
 
-def _keep(tx: Tx, run_id: str, prepared: Prepared, *, attempt: int | None, missing: frozenset[str]) -> Ingested:
-    row = outside.heard(tx, runs.get(tx, run_id))
+def _keep(tx: Tx, row: runs.RunRow, prepared: Prepared, *, attempt: int | None, missing: frozenset[str]) -> Ingested:
+    row = outside.heard(tx, row)
     done = ingest(tx, row, prepared, attempt=attempt, missing=missing)
     if done.finish is not None and attempt is None:
         said = done.finish
-        outside.finish(tx, runs.get(tx, run_id), said["status"], exit_code=said["exit_code"], reason=said["reason"])
+        outside.finish(tx, runs.get(tx, row.id), said["status"], exit_code=said["exit_code"], reason=said["reason"])
     return done
-
-
-def tell(app: App, row: runs.RunRow, done: Ingested) -> None:
-    """Tell open pages that there is more to see; what they missed they read by cursor."""
-    receipt = done.receipt
-    if not receipt.frames:
-        return
-    data: dict[str, Any] = {"run_id": row.id, "kind": "data", "points": receipt.points, "lines": receipt.lines}
-    if done.step is not None:
-        data["step"] = done.step
-    data["last"] = {key: word(value) for key, value in list(done.last.items())[:LAST_VALUES]}
-    app.publisher.publish(f"run:{row.id}", data, space_id=row.space_id)
-    app.publisher.publish("runs", data, space_id=row.space_id)
 
 
 routes: list[Any] = [frames]

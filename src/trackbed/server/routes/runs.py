@@ -4,14 +4,16 @@ from typing import Any
 
 from litestar import Response, get, patch, post
 
-from trackbed.base.errors import BadInput
+from trackbed.access import naming
+from trackbed.base.errors import BadInput, NotFound
 from trackbed.db import ReadTx, Tx
 from trackbed.domain.scope import Permission, Scope
 from trackbed.server.app import App
-from trackbed.server.flows import lineage, outside, reproduce, verbs
+from trackbed.server.flows import clone, lineage, outside, reproduce, trial, verbs
 from trackbed.server.flows import submit as submitting
 from trackbed.server.flows.detail import detail
 from trackbed.tracking import facts, runs, runs_attempts
+from trackbed.tracking.anomalies import open_kinds_of
 from trackbed.tracking.metrics import last_values_of
 from trackbed.tracking.metrics_state import word
 from trackbed.tracking.runs_tables import run as run_table
@@ -20,6 +22,7 @@ from trackbed.tracking.search import compile as compile_filter
 from trackbed.tracking.search import order as compile_order
 from trackbed.wire.data import LineageView
 from trackbed.wire.runs import (
+    CloneView,
     EventView,
     OutsideRunRequest,
     ReproductionVerdict,
@@ -30,6 +33,7 @@ from trackbed.wire.runs import (
     SubmitRequest,
     VerbRequest,
 )
+from trackbed.wire.trial import TrialView
 
 READ = {"permission": Permission.READ}
 WRITE = {"permission": Permission.WRITE}
@@ -77,8 +81,15 @@ def with_columns(tx: ReadTx, rows: list[runs.RunRow], columns: list[str]) -> lis
     last = last_values_of(tx, ids, keys) if keys else {}
     values = {run_id: {key: word(value) for key, value in found.items()} for run_id, found in last.items()}
     spent = runs_attempts.spent(tx, ids)
+    marks = open_kinds_of(tx, ids)
     return [
-        run_view(row, metrics=values.get(row.id), params=params.get(row.id), spent=spent.get(row.id, 0.0))
+        run_view(
+            row,
+            metrics=values.get(row.id),
+            params=params.get(row.id),
+            spent=spent.get(row.id, 0.0),
+            marks=marks.get(row.id, ()),
+        )
         for row in rows
     ]
 
@@ -99,13 +110,48 @@ async def begin_outside(trackbed_app: App, who: Scope, data: OutsideRunRequest) 
 @get("/api/v1/runs/{run:str}", opt=READ_BY_JOBS)
 async def show(trackbed_app: App, who: Scope, run: str) -> RunDetail:
     """All of a run's record but series and logs."""
-    return await trackbed_app.db.aread(lambda tx: detail(tx, who, runs.resolve(tx, who, run)))
+    return await trackbed_app.db.aread(lambda tx: detail(trackbed_app, tx, who, runs.resolve(tx, who, run)))
 
 
 @patch("/api/v1/runs/{run:str}", opt=WRITE)
 async def change(trackbed_app: App, who: Scope, run: str, data: dict[str, Any]) -> RunView:
     """Change name, description or tags, if nobody did so since."""
-    return await trackbed_app.db.awrite(lambda tx: view(tx, runs.patch(tx, who, run, data)), actor=who.actor)
+
+    def work(tx: Tx) -> RunView:
+        row = runs.patch(tx, who, run, data)
+        if data.keys() & {"name", "tags"}:
+            rule = naming.rule_of(tx, who, row.space, row.project)
+            faults = rule.faults(row.name, runs.from_json(row.tags, []), user=row.owner)
+            faults = [fault for fault in faults if fault.field in data]
+            if faults:
+                raise BadInput("run_patch_wrong", faults=faults)
+        return view(tx, row)
+
+    return await trackbed_app.db.awrite(work, actor=who.actor)
+
+
+@get("/api/v1/runs/{run:str}/clone", opt=READ)
+async def show_clone(
+    trackbed_app: App, who: Scope, run: str, fork: bool = False, checkpoint: str = "", model: str = ""
+) -> CloneView:
+    """The run as a file that asks for it again, to be changed and submitted; with `fork` it begins from its checkpoint."""
+    return await trackbed_app.db.aread(
+        lambda tx: clone.clone(tx, who, run, fork=fork, checkpoint=checkpoint, model=model)
+    )
+
+
+@get("/api/v1/runs/{run:str}/trial", opt=READ)
+async def show_trial(trackbed_app: App, who: Scope, run: str) -> TrialView:
+    """The trial that was made for a run, or that it is; while it runs, with what is known so far."""
+
+    def read(tx: ReadTx) -> TrialView:
+        row = runs.resolve(tx, who, run)
+        found = trial.view_of(trackbed_app, tx, row)
+        if found is None:
+            raise NotFound("trial_none", ref=runs.ref_of(row))
+        return found
+
+    return await trackbed_app.db.aread(read)
 
 
 def _verb(verb: str) -> Any:
@@ -155,5 +201,5 @@ async def verdict(trackbed_app: App, who: Scope, run: str) -> ReproductionVerdic
 
 routes: list[Any] = [
     list_runs, submit, begin_outside, show, change, *[_verb(verb) for verb in verbs.VERBS], events, show_lineage,
-    reproduction, verdict,
+    reproduction, verdict, show_trial, show_clone,
 ]  # fmt: skip

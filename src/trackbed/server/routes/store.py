@@ -2,15 +2,17 @@
 
 import asyncio
 import dataclasses
+import time
 from typing import Any
 
-from litestar import get, post
+from litestar import get, post, put
 
 from trackbed.base.errors import BadInput, Conflict
 from trackbed.db import Tx
 from trackbed.domain.events import Event
 from trackbed.domain.scope import Permission, Scope
 from trackbed.server.app import App
+from trackbed.server.flows import upkeep
 from trackbed.server.flows.collect import collect_store
 from trackbed.server.routes.attempts import own
 from trackbed.storage.backends.keys import S3Keys
@@ -23,11 +25,14 @@ from trackbed.wire.store import (
     CollectRequest,
     S3Grant,
     StoreGrant,
+    StoreSettings,
+    StoreView,
     VerifyReply,
     VerifyRequest,
 )
 
 ADMIN = {"permission": Permission.ADMIN}
+SIGNED_IN = {"permission": Permission.SIGNED_IN}
 GRANT_S = 3600.0
 
 
@@ -45,6 +50,20 @@ async def grant(trackbed_app: App, who: Scope, attempt: str) -> StoreGrant:
     return _grant(trackbed_app)
 
 
+@get("/api/v1/store", opt=SIGNED_IN)
+async def store_view(trackbed_app: App) -> StoreView:
+    """The store: where, how full, hours left, what collecting did last and does next."""
+    return await trackbed_app.db.aread(lambda tx: upkeep.view(trackbed_app, tx))
+
+
+@put("/api/v1/store/settings", opt=ADMIN)
+async def set_settings(trackbed_app: App, who: Scope, data: StoreSettings) -> StoreSettings:
+    """Change how the store is looked after; all fields, those left out get their defaults."""
+    made = await trackbed_app.db.awrite(lambda tx: upkeep.set_settings(tx, data), actor=who.actor)
+    trackbed_app.wake.set("upkeep")
+    return made
+
+
 @post("/api/v1/store/verify", opt=ADMIN, status_code=200)
 async def verify_store(trackbed_app: App, data: VerifyRequest) -> VerifyReply:
     """Read the store through; nothing is changed."""
@@ -59,11 +78,15 @@ async def verify_store(trackbed_app: App, data: VerifyRequest) -> VerifyReply:
 
 
 @post("/api/v1/store/gc", opt=ADMIN, status_code=200)
-async def collect(trackbed_app: App, data: CollectRequest) -> CollectReply:
+async def collect(trackbed_app: App, who: Scope, data: CollectRequest) -> CollectReply:
     """Collect what nothing names, or tell what would be."""
     if data.grace_s < 0:
         raise BadInput("storage_grace_bad", grace=data.grace_s)
-    return CollectReply(**dataclasses.asdict(await asyncio.to_thread(collect_store, trackbed_app, data)))
+    begun_s = time.monotonic()
+    report = CollectReply(**dataclasses.asdict(await asyncio.to_thread(collect_store, trackbed_app, data)))
+    seconds = time.monotonic() - begun_s
+    await trackbed_app.db.awrite(lambda tx: upkeep.note_gc(tx, report, seconds=seconds), actor=who.actor)
+    return report
 
 
 def _grant(app: App) -> StoreGrant:
@@ -80,4 +103,4 @@ def _grant(app: App) -> StoreGrant:
     )
 
 
-routes: list[Any] = [grant, verify_store, collect]
+routes: list[Any] = [grant, store_view, set_settings, verify_store, collect]

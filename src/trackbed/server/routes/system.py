@@ -12,7 +12,7 @@ from trackbed.db import ReadTx
 from trackbed.domain.scope import Permission
 from trackbed.domain.states import ACTIVE, RunState
 from trackbed.server.app import App
-from trackbed.server.flows import environments
+from trackbed.server.flows import environments, upkeep
 from trackbed.tracking.runs_tables import run
 from trackbed.wire.runs import Reason, StatusView
 
@@ -50,6 +50,7 @@ async def status(trackbed_app: App) -> StatusView:
     """The installation in one view."""
     counts, held = await trackbed_app.db.aread(_counts)
     shared = trackbed_app.one_trust_domain
+    store = await trackbed_app.db.aread(lambda tx: upkeep.warnings(trackbed_app, tx))
     return StatusView(
         version=version("trackbed"),
         url=trackbed_app.url,
@@ -60,7 +61,7 @@ async def status(trackbed_app: App) -> StatusView:
         cards_held=held,
         platforms=[environments.pool_platform()],
         lane_wait_p99_ms=round(trackbed_app.db.lane_wait_p99_ms, 3),
-        warnings=[Reason(code="one_trust_domain_here")] if shared else [],
+        warnings=[*([Reason(code="one_trust_domain_here")] if shared else []), *store],
     )
 
 

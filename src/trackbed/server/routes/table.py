@@ -3,6 +3,7 @@
 from typing import Any
 
 from litestar import delete, get, post, put
+from sqlalchemy import ColumnElement
 
 from trackbed.db import ReadTx
 from trackbed.domain.scope import Permission, Scope
@@ -17,11 +18,13 @@ WRITE = {"permission": Permission.WRITE}
 
 
 @get("/api/v1/run-columns", opt=READ)
-async def columns(trackbed_app: App, who: Scope, project: str = "", search: str = "", limit: int = 200) -> ColumnsReply:
+async def columns(
+    trackbed_app: App, who: Scope, project: str = "", filter: str = "", search: str = "", limit: int = 200
+) -> ColumnsReply:
     """Names of metrics, params and tags that runs carry, with how many do."""
 
     def read(tx: ReadTx) -> ColumnsReply:
-        return runs_columns.columns(tx, who, project=project, search=search, limit=limit)
+        return runs_columns.columns(tx, who, where=_where(filter, project), search=search, limit=limit)
 
     return await trackbed_app.db.aread(read)
 
@@ -39,12 +42,15 @@ async def groups(
     """Groups of runs that agree in `by`, with mean and spread of each `metric`."""
 
     def read(tx: ReadTx) -> GroupPage:
-        where = [compile_filter(filter)] if filter.strip() else []
-        if project:
-            where.append(run_table.c.project == project)
+        where = _where(filter, project)
         return runs_groups.groups(tx, who, by=by, metrics=metric or [], where=where, limit=limit)
 
     return await trackbed_app.db.aread(read)
+
+
+def _where(filter: str, project: str) -> list[ColumnElement[bool]]:
+    where = [compile_filter(filter)] if filter.strip() else []
+    return [*where, run_table.c.project == project] if project else where
 
 
 @get("/api/v1/views", opt=READ, name="list_views", operation_id="list_views")

@@ -8,7 +8,7 @@ from trackbed.base.errors import BadInput
 from trackbed.server.mlflow.codec import LARGEST, Asked, offset_of, page_token, shown
 from trackbed.server.mlflow.filters import Field, Term, parse, parse_order
 from trackbed.server.mlflow.places import LOGGED, RUN, VERSION, Place, place_of, place_of_uri
-from trackbed.server.mlflow.recording_values import native, native_tag, spelled
+from trackbed.tracking.facts_spelled import native, native_tag, spelled
 
 
 def test_a_filter_is_comparisons_that_all_must_hold() -> None:

@@ -8,6 +8,8 @@ import css from './shell.module.css'
 
 const ROOTS: Record<string, Key> = {
   runs: 'nav_runs',
+  compare: 'compare',
+  diff: 'diff',
   pool: 'nav_pool',
   datasets: 'nav_datasets',
   models: 'nav_models',
@@ -26,7 +28,7 @@ export function Crumbs() {
         <Fragment key={part}>
           {i > 0 && <ChevronRight size={14} aria-hidden className="dim" />}
           {i < parts.length - 1 ? (
-            <Link to={`/${root}` as '/runs'}>{part}</Link>
+            <Link to={root === 'diff' ? '/compare' : (`/${root}` as '/runs')}>{part}</Link>
           ) : (
             <span aria-current="page" className="cut">
               {part}

@@ -1,6 +1,6 @@
 import { ActionIcon, Modal, Tooltip } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
-import { Maximize2 } from 'lucide-react'
+import { Maximize2, Pin, PinOff } from 'lucide-react'
 import { useMemo, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { curve } from '@/api/queries'
@@ -13,24 +13,26 @@ import css from './charts.module.css'
 import { useNearby } from './nearby'
 import { type Picture, picture } from './picture'
 import { TimeSeries } from './TimeSeries'
-import type { View } from './view'
+import type { Drawn, View } from './view'
 
 interface Props {
-  run: string
+  runs: Drawn[]
   info: KeyInfo
   view: View
   /** Without it the chart does not zoom. */
   onZoom?: (from: number, to: number) => void
+  pinned?: boolean
+  onPin?: (key: string) => void
 }
 
 /** One metric. Its curve is asked for, and its canvas made, only while the card is near the window. */
-export function ChartCard({ run, info, view, onZoom }: Props) {
+export function ChartCard({ runs, info, view, onZoom, pinned = false, onPin }: Props) {
   const { t } = useTranslation()
   const [box, near] = useNearby()
   const [big, setBig] = useState(false)
   const query = useQuery({
     ...curve({
-      run,
+      runs: runs.map((run) => run.id),
       key: info.key,
       x: view.x,
       from: view.from,
@@ -41,8 +43,9 @@ export function ChartCard({ run, info, view, onZoom }: Props) {
     enabled: near || big,
   })
   const drawn = useMemo(
-    () => (query.data ? picture(query.data, { smoothing: view.smoothing, unit: view.unit, log: view.log }) : null),
-    [query.data, view.smoothing, view.unit, view.log],
+    () =>
+      query.data ? picture(query.data, { smoothing: view.smoothing, unit: view.unit, log: view.log, runs }) : null,
+    [query.data, view.smoothing, view.unit, view.log, runs],
   )
   const unit = typeof info.definition?.unit === 'string' ? info.definition.unit : ''
   const chart = drawn && (
@@ -50,23 +53,34 @@ export function ChartCard({ run, info, view, onZoom }: Props) {
       name={info.key}
       picture={drawn}
       log={view.log}
+      clip={view.clip}
       x={view.x}
       from={view.from}
       to={view.to}
       onZoom={onZoom}
     />
   )
+  const pinLabel = t(pinned ? 'chart_unpin' : 'chart_pin', { name: info.key })
   return (
     <article className={css.card} ref={box} data-chart={info.key} data-drawn={Boolean(near && drawn) || undefined}>
       <div className={css.cardHead}>
         <h3>
           <Middle text={info.key} tail={14} />
         </h3>
-        <Tooltip label={t('last_at_step', { step: number(info.last_step ?? 0) })}>
-          <span className={css.value}>
-            {measure(info.key, info.last ?? 0)} {unit}
-          </span>
-        </Tooltip>
+        {info.last !== undefined && runs.length === 1 && (
+          <Tooltip label={t('last_at_step', { step: number(info.last_step ?? 0) })}>
+            <span className={css.value}>
+              {measure(info.key, info.last)} {unit}
+            </span>
+          </Tooltip>
+        )}
+        {onPin && (
+          <Tooltip label={pinLabel}>
+            <ActionIcon size="sm" aria-label={pinLabel} onClick={() => onPin(info.key)} data-pin={pinned || undefined}>
+              {pinned ? <PinOff size={13} aria-hidden /> : <Pin size={13} aria-hidden />}
+            </ActionIcon>
+          </Tooltip>
+        )}
         <ActionIcon size="sm" aria-label={t('chart_enlarge', { name: info.key })} onClick={() => setBig(true)}>
           <Maximize2 size={13} aria-hidden />
         </ActionIcon>
@@ -85,10 +99,10 @@ export function ChartCard({ run, info, view, onZoom }: Props) {
         opened={big}
         onClose={() => setBig(false)}
         title={info.key}
-        size="90vw"
+        size="94vw"
         closeButtonProps={{ 'aria-label': t('close') }}
       >
-        <div style={{ height: '68vh', display: 'flex', flexDirection: 'column' }}>{big && chart}</div>
+        <div style={{ height: '78vh', display: 'flex', flexDirection: 'column' }}>{big && chart}</div>
         <Notes picture={drawn} info={info} log={view.log} />
       </Modal>
     </article>

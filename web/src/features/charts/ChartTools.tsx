@@ -1,22 +1,26 @@
-import { Button, SegmentedControl, Slider, Switch, TextInput } from '@mantine/core'
-import { RotateCcw, Search } from 'lucide-react'
+import { Button, Select, Slider, Switch, TextInput } from '@mantine/core'
+import { MoveHorizontal, RotateCcw, Search } from 'lucide-react'
 import { useEffect, useState } from 'react'
 import { useTranslation } from 'react-i18next'
+import type { KeyInfo } from '@/api/types'
 import { locale } from '@/i18n'
-import type { RunSearch } from '@/lib/search'
 import css from './charts.module.css'
 import { xText } from './plot'
-import type { View } from './view'
+import type { ChartSearch, View } from './view'
 
 interface Props {
   view: View
-  search: RunSearch
-  go: (change: Partial<RunSearch>) => void
+  search: ChartSearch
+  go: (change: ChartSearch) => void
   attempts: number
   ranks: number
+  /** Metrics that may be the x axis. */
+  keys?: KeyInfo[] | undefined
+  /** Whether there is a table to switch to. */
+  table?: boolean
 }
 
-export function ChartTools({ view, search, go, attempts, ranks }: Props) {
+export function ChartTools({ view, search, go, attempts, ranks, keys = [], table = true }: Props) {
   const { t } = useTranslation()
   const zoomed = view.from !== undefined || view.to !== undefined
   const text = (value: number | undefined) =>
@@ -31,24 +35,19 @@ export function ChartTools({ view, search, go, attempts, ranks }: Props) {
         value={search.find ?? ''}
         onChange={(event) => go({ find: event.currentTarget.value })}
       />
-      <SegmentedControl
-        aria-label={t('x_axis')}
-        value={view.x}
-        onChange={(x) =>
-          go({ x: x === 'step' ? undefined : (x as 'wall' | 'relative'), from: '', to: '' } as Partial<RunSearch>)
-        }
-        data={[
-          { value: 'step', label: t('x_step') },
-          { value: 'relative', label: t('x_relative') },
-          { value: 'wall', label: t('x_wall') },
-        ]}
-      />
+      <XAxis x={view.x} keys={keys} onChange={(x) => go({ x: x === 'step' ? '' : x, from: '', to: '' })} />
       <Smoothing value={view.smoothing} onChange={(value) => go({ smooth: value ? String(value) : '' })} />
       <Switch
         size="xs"
         label={t('log_y')}
         checked={view.log}
         onChange={(event) => go({ log: event.currentTarget.checked ? '1' : '' })}
+      />
+      <Switch
+        size="xs"
+        label={t('clip')}
+        checked={view.clip}
+        onChange={(event) => go({ clip: event.currentTarget.checked ? '1' : '' })}
       />
       {attempts > 1 && (
         <Switch
@@ -66,12 +65,14 @@ export function ChartTools({ view, search, go, attempts, ranks }: Props) {
           onChange={(event) => go({ ranks: event.currentTarget.checked ? 'all' : '' })}
         />
       )}
-      <Switch
-        size="xs"
-        label={t('as_table')}
-        checked={search.table === '1'}
-        onChange={(event) => go({ table: event.currentTarget.checked ? '1' : '' })}
-      />
+      {table && (
+        <Switch
+          size="xs"
+          label={t('as_table')}
+          checked={search.table === '1'}
+          onChange={(event) => go({ table: event.currentTarget.checked ? '1' : '' })}
+        />
+      )}
       {zoomed && (
         <Button
           variant="light"
@@ -82,6 +83,40 @@ export function ChartTools({ view, search, go, attempts, ranks }: Props) {
         </Button>
       )}
     </div>
+  )
+}
+
+/** Step, time, clock, or any other metric: tokens, epochs, whatever was logged at the same steps. */
+function XAxis({ x, keys, onChange }: { x: string; keys: KeyInfo[]; onChange: (x: string) => void }) {
+  const { t } = useTranslation()
+  const times = [
+    { value: 'step', label: t('x_step') },
+    { value: 'relative', label: t('x_relative') },
+    { value: 'wall', label: t('x_wall') },
+  ]
+  const names = new Set(keys.map(({ key }) => `metrics.${key}`))
+  if (x.startsWith('metrics.')) names.add(x)
+  const metrics = [...names].map((value) => ({ value, label: value.slice(8) }))
+  return (
+    <Select
+      w={150}
+      aria-label={t('x_axis')}
+      leftSection={<MoveHorizontal size={14} aria-hidden />}
+      value={x}
+      onChange={(next) => onChange(next ?? 'step')}
+      data={
+        metrics.length
+          ? [
+              { group: t('x_axis'), items: times },
+              { group: t('metrics'), items: metrics },
+            ]
+          : times
+      }
+      searchable
+      allowDeselect={false}
+      limit={200}
+      comboboxProps={{ width: 260, position: 'bottom-start' }}
+    />
   )
 }
 

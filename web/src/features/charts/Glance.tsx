@@ -12,11 +12,13 @@ const VIEW = viewOf({}, 1, 1)
 export function Glance({ detail }: { detail: RunDetail }) {
   const { data } = useQuery(keysQuery(detail.run.id))
   const shown = useMemo(() => first(data?.keys ?? []), [data])
+  const { id, ref } = detail.run
+  const runs = useMemo(() => [{ id, label: ref, pen: 0 }], [id, ref])
   if (shown.length === 0) return null
   return (
     <div className={css.grid}>
       {shown.map((info) => (
-        <ChartCard key={info.key} run={detail.run.id} info={info} view={VIEW} />
+        <ChartCard key={info.key} runs={runs} info={info} view={VIEW} />
       ))}
     </div>
   )

@@ -13,6 +13,7 @@ interface Props {
   name: string
   picture: Picture
   log: boolean
+  clip: boolean
   x: Look['x']
   from: number | undefined
   to: number | undefined
@@ -20,7 +21,7 @@ interface Props {
 }
 
 /** The one place that knows uPlot. New data moves the line and keeps zoom, hover and size. */
-export function TimeSeries({ name, picture, log, x, from, to, onZoom }: Props) {
+export function TimeSeries({ name, picture, log, clip, x, from, to, onZoom }: Props) {
   const box = useRef<HTMLDivElement>(null)
   const tip = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot | null>(null)
@@ -29,8 +30,8 @@ export function TimeSeries({ name, picture, log, x, from, to, onZoom }: Props) {
   const dark = useComputedColorScheme('light') === 'dark'
   const shape = picture.lines.map((line) => `${line.label}${line.pen}${line.role}`).join('|')
   const look = useMemo<Look>(
-    () => ({ name, dark, log, x, locale: locale(), from: undefined, to: undefined }),
-    [name, dark, log, x],
+    () => ({ name, dark, log, clip, x, locale: locale(), from: undefined, to: undefined }),
+    [name, dark, log, clip, x],
   )
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: a new plot only for a new shape; data goes by setData
@@ -70,6 +71,8 @@ export function TimeSeries({ name, picture, log, x, from, to, onZoom }: Props) {
   )
 }
 
+const TOLD = 10
+
 /** The values under the cursor; plain DOM, so that a hundred charts can follow one mouse. */
 function showTip(plot: uPlot, tip: HTMLDivElement | null, picture: Picture, look: Look): void {
   if (!tip) return
@@ -82,13 +85,18 @@ function showTip(plot: uPlot, tip: HTMLDivElement | null, picture: Picture, look
   const rows = picture.lines
     .map((line, i) => ({ line, value: near(picture.columns[i] ?? [], index) }))
     .filter(({ line, value }) => (line.role === 'line' || line.role === 'raw') && value !== null)
+  if (rows.length > TOLD) {
+    // The curves next to the mouse are those that are asked about.
+    const at = plot.posToVal(plot.cursor.top ?? 0, 'y')
+    rows.sort((a, b) => Math.abs((a.value ?? 0) - at) - Math.abs((b.value ?? 0) - at))
+    rows.length = TOLD
+    rows.sort((a, b) => (b.value ?? 0) - (a.value ?? 0))
+  }
   tip.replaceChildren(
     head(xText(picture.x[index] ?? 0, look)),
-    ...rows
-      .slice(0, 12)
-      .map(({ line, value }) =>
-        row(line.label, pen(line.pen, look.dark).colour, line.role === 'raw' ? 0.35 : 1, measure(look.name, value, 6)),
-      ),
+    ...rows.map(({ line, value }) =>
+      row(line.label, pen(line.pen, look.dark).colour, line.role === 'raw' ? 0.35 : 1, measure(look.name, value, 6)),
+    ),
   )
   tip.style.display = rows.length ? 'block' : 'none'
   const x = left + plot.bbox.left / devicePixelRatio

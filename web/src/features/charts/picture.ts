@@ -2,6 +2,7 @@
 
 import type { Series } from '@/api/types'
 import { align, type Cell, finite, type Gap, type Mark, marks, positive, smooth } from '@/lib/series'
+import type { Drawn } from './view'
 
 export interface Line {
   label: string
@@ -26,22 +27,31 @@ interface Options {
   /** Distance on x over which `smoothing` is the share kept. */
   unit?: number
   log: boolean
+  /** Runs that are drawn together; one run is told apart by its ranks and attempts. */
+  runs?: Drawn[]
 }
 
-export function picture(series: Series[], { smoothing, unit = 1, log }: Options): Picture {
+/** With more curves than this a band for each would hide the lines. */
+const BANDS = 6
+
+export function picture(series: Series[], { smoothing, unit = 1, log, runs = [] }: Options): Picture {
   const lines: Line[] = []
   const found: Mark[] = []
   let dropped = 0
-  const curves = series.map((one, pen) => {
+  const known = new Map(runs.map((run) => [run.id, run]))
+  const banded = series.length <= BANDS
+  const curves = series.map((one, at) => {
     const x = one.x ?? []
     const cells: Cell[] = one.mean?.length ? one.mean : (one.last ?? [])
-    const label = one.stream ?? ''
+    const run = runs.length > 1 ? known.get(one.run) : undefined
+    const label = run ? [run.label, one.stream].filter(Boolean).join(' ') : (one.stream ?? '')
+    const pen = run ? run.pen : at
     const raw = cells.map(finite)
     found.push(...marks(x, one.last ?? cells))
     if (one.bucketed) found.push(...hidden(one))
     const smoothed = smoothing > 0 ? smooth(x, raw, smoothing, unit) : raw
     const ys: Gap[][] = []
-    if (one.bucketed) {
+    if (one.bucketed && banded) {
       ys.push((one.min ?? []).map(finite), (one.max ?? []).map(finite))
       lines.push({ label, pen, role: 'low' }, { label, pen, role: 'high' })
     }

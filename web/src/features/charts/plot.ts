@@ -10,7 +10,8 @@ export interface Look {
   name: string
   dark: boolean
   log: boolean
-  x: 'step' | 'relative' | 'wall'
+  clip: boolean
+  x: string
   locale: string
   from: number | undefined
   to: number | undefined
@@ -40,10 +41,11 @@ export function options(
       sync: { key: 'trackbed', setSeries: false, scales: ['x', null] },
       drag: { x: true, y: false, setScale: false, uni: 20 },
       points: { size: 6 },
+      focus: { prox: picture.lines.filter((line) => line.role === 'line').length > 1 ? 16 : -1 },
     },
     scales: {
       x: { time: false, range: (_, low, high) => xRange(hooks.range(), low, high) },
-      y: { distr: look.log ? 3 : 1, range: () => extent(hooks.latest().columns, look.log) },
+      y: { distr: look.log ? 3 : 1, range: () => extent(hooks.latest().columns, look.log, look.clip) },
     },
     axes: [
       {
@@ -85,9 +87,11 @@ function ySize(_: uPlot, values: string[] | null): number {
   return 14 + longest * 6.3
 }
 
+/** A value of the x axis; another metric is written in its own unit. */
 export function xText(value: number, look: Pick<Look, 'x' | 'locale'>): string {
   if (look.x === 'relative') return duration(value)
   if (look.x === 'wall') return clock(value * 1e6, look.locale)
+  if (look.x.startsWith('metrics.')) return measure(look.x.slice(8), value, 4)
   return number(value)
 }
 

@@ -1,7 +1,8 @@
 import { Button, Modal } from '@mantine/core'
 import { notifications } from '@mantine/notifications'
 import { useQueryClient } from '@tanstack/react-query'
-import { Pause, Square, X } from 'lucide-react'
+import { useNavigate } from '@tanstack/react-router'
+import { ChartSpline, GitCompare, Pause, Square, X } from 'lucide-react'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { seg, send } from '@/api/client'
@@ -12,6 +13,9 @@ import { errorText } from '@/ui/Blocks'
 import { Command } from '@/ui/Copy'
 import css from './runs.module.css'
 
+/** More curves than this are a band, not lines that anybody can follow. */
+export const MOST_COMPARED = 100
+
 interface Props {
   runs: RunView[]
   onClear: () => void
@@ -21,11 +25,30 @@ interface Props {
 export function Bulk({ runs, onClear }: Props) {
   const { t } = useTranslation()
   const [asked, setAsked] = useState<Verb | null>(null)
+  const navigate = useNavigate()
   if (runs.length === 0) return null
+  const ids = runs.map((run) => run.id)
   const able = (verb: Verb) => runs.filter((run) => verbs(run.state, run.outside ?? false).includes(verb))
   return (
     <div className={css.bulk} role="toolbar" aria-label={t('bulk_label')}>
       <span>{t('bulk_chosen', { count: runs.length })}</span>
+      <Button
+        leftSection={<ChartSpline size={13} aria-hidden />}
+        disabled={ids.length < 2 || ids.length > MOST_COMPARED}
+        title={ids.length > MOST_COMPARED ? t('compare_most', { most: MOST_COMPARED }) : undefined}
+        onClick={() => void navigate({ to: '/compare', search: { runs: ids.join(',') } })}
+      >
+        {t('compare')}
+      </Button>
+      {ids.length === 2 && (
+        <Button
+          variant="default"
+          leftSection={<GitCompare size={13} aria-hidden />}
+          onClick={() => void navigate({ to: '/diff/$a/$b', params: { a: ids[1]!, b: ids[0]! } })}
+        >
+          {t('diff')}
+        </Button>
+      )}
       <Button
         variant="default"
         leftSection={<Pause size={13} aria-hidden />}

@@ -1,24 +1,27 @@
 import { Button, Checkbox, Popover, TextInput } from '@mantine/core'
-import { useQueries } from '@tanstack/react-query'
+import { useDebouncedValue } from '@mantine/hooks'
+import { useQuery } from '@tanstack/react-query'
 import { Columns3 } from 'lucide-react'
-import { useMemo, useState } from 'react'
+import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
-import { run as runQuery } from '@/api/queries'
+import { columnNames } from '@/api/queries'
+import type { ColumnInfo } from '@/api/types'
+import { locale } from '@/i18n'
+import { count } from '@/lib/format'
 import { FIXED, USUAL } from './runColumns'
 import css from './runs.module.css'
 
 interface Props {
   chosen: string[]
   onChange: (ids: string[]) => void
-  /** Runs whose metrics and params are offered: the catalogue, not what happens to be on the page. */
-  sample: string[]
+  project: string
 }
 
-export function Columns({ chosen, onChange, sample }: Props) {
+export function Columns({ chosen, onChange, project }: Props) {
   const { t } = useTranslation()
   const [open, setOpen] = useState(false)
   return (
-    <Popover opened={open} onChange={setOpen} position="bottom-end" width={300} trapFocus>
+    <Popover opened={open} onChange={setOpen} position="bottom-end" width={320} trapFocus>
       <Popover.Target>
         <Button
           variant="default"
@@ -28,35 +31,31 @@ export function Columns({ chosen, onChange, sample }: Props) {
           {t('columns')}
         </Button>
       </Popover.Target>
-      <Popover.Dropdown>{open && <Chooser chosen={chosen} onChange={onChange} sample={sample} />}</Popover.Dropdown>
+      <Popover.Dropdown>{open && <Chooser chosen={chosen} onChange={onChange} project={project} />}</Popover.Dropdown>
     </Popover>
   )
 }
 
-function useCatalogue(sample: string[]): { metrics: string[]; params: string[] } {
-  const details = useQueries({ queries: sample.map((id) => ({ ...runQuery(id), staleTime: 60_000 })) })
-  return useMemo(() => {
-    const metrics = new Set<string>()
-    const params = new Set<string>()
-    for (const { data } of details) {
-      for (const key of data?.metric_keys ?? []) metrics.add(`metrics.${key}`)
-      for (const key of Object.keys(data?.spec.params ?? {})) params.add(`params.${key}`)
-    }
-    return { metrics: [...metrics].sort(), params: [...params].sort() }
-  }, [details])
+interface Item {
+  id: string
+  label: string
+  runs?: number
 }
 
-function Chooser({ chosen, onChange, sample }: Props) {
+/** Names come from the project's catalogue, so that a sort or a filter never makes a column vanish. */
+function Chooser({ chosen, onChange, project }: Props) {
   const { t } = useTranslation()
   const [search, setSearch] = useState('')
-  const { metrics, params } = useCatalogue(sample)
-  const toggle = (id: string) => onChange(chosen.includes(id) ? chosen.filter((one) => one !== id) : [...chosen, id])
+  const [asked] = useDebouncedValue(search.replace(/^(metrics|params)\./, ''), 200)
+  const { data } = useQuery(columnNames(project, asked))
+  const toggle = (id: string) =>
+    onChange(chosen.includes(id) ? chosen.filter((other) => other !== id) : [...chosen, id])
   const typed = /^(metrics|params)\../.test(search) ? [search] : []
-  const extra = chosen.filter((id) => /^(metrics|params)\./.test(id))
-  const groups: [string, { id: string; label: string }[]][] = [
-    [t('columns_fixed'), FIXED.map((column) => ({ id: column.id, label: column.title ? t(column.title) : column.id }))],
-    [t('columns_metrics'), names(metrics, [...extra, ...typed], 'metrics.')],
-    [t('columns_params'), names(params, [...extra, ...typed], 'params.')],
+  const extra = [...chosen.filter((id) => /^(metrics|params)\./.test(id)), ...typed]
+  const groups: [string, Item[], number][] = [
+    [t('columns_fixed'), FIXED.map(({ id, title }) => ({ id, label: title ? t(title) : id })), 0],
+    [t('columns_metrics'), named('metrics.', data?.metrics ?? [], extra), data?.total?.metrics ?? 0],
+    [t('columns_params'), named('params.', data?.params ?? [], extra), data?.total?.params ?? 0],
   ]
   return (
     <>
@@ -69,18 +68,23 @@ function Chooser({ chosen, onChange, sample }: Props) {
         mb={6}
       />
       <div className={css.columnList}>
-        {groups.map(([title, items]) => {
+        {groups.map(([title, items, total]) => {
           const shown = items.filter(({ id, label }) => `${id} ${label}`.toLowerCase().includes(search.toLowerCase()))
           return (
             shown.length > 0 && (
               <div key={title}>
-                <div className={css.columnGroup}>{title}</div>
-                {shown.map(({ id, label }) => (
+                <div className={css.columnGroup}>
+                  {title}
+                  {total > items.length && <span>{t('columns_of', { shown: items.length, total })}</span>}
+                </div>
+                {shown.map(({ id, label, runs }) => (
                   <Checkbox
                     key={id}
                     size="xs"
                     py={5}
                     label={label}
+                    description={runs ? t('columns_runs', { count: runs, shown: count(runs, locale()) }) : undefined}
+                    styles={{ label: { overflowWrap: 'anywhere' }, description: { marginTop: 0 } }}
                     checked={chosen.includes(id)}
                     disabled={id === 'name'}
                     onChange={() => toggle(id)}
@@ -98,7 +102,9 @@ function Chooser({ chosen, onChange, sample }: Props) {
   )
 }
 
-function names(found: string[], extra: string[], prefix: string): { id: string; label: string }[] {
-  const all = new Set([...found, ...extra.filter((id) => id.startsWith(prefix))])
-  return [...all].map((id) => ({ id, label: id.slice(prefix.length) }))
+function named(prefix: string, found: ColumnInfo[], extra: string[]): Item[] {
+  const items = found.map(({ name, runs = 0 }) => ({ id: prefix + name, label: name, runs }))
+  const known = new Set(items.map(({ id }) => id))
+  const more = [...new Set(extra)].filter((id) => id.startsWith(prefix) && !known.has(id))
+  return [...items, ...more.map((id) => ({ id, label: id.slice(prefix.length) }))]
 }

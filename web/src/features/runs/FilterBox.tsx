@@ -1,7 +1,10 @@
-import { ActionIcon, Popover, TextInput, Tooltip } from '@mantine/core'
+import { ActionIcon, Combobox, Popover, TextInput, Tooltip, useCombobox } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
 import { CircleHelp, Search, X } from 'lucide-react'
-import { type RefObject, useEffect, useState } from 'react'
+import { type RefObject, useEffect, useMemo, useState } from 'react'
 import { useTranslation } from 'react-i18next'
+import { columnNames } from '@/api/queries'
+import { complete } from '@/lib/complete'
 import { ErrorNote } from '@/ui/Blocks'
 import { Kbd } from '@/ui/Small'
 import { FilterHelp } from './FilterHelp'
@@ -12,38 +15,93 @@ interface Props {
   error: unknown
   onChange: (filter: string) => void
   box: RefObject<HTMLInputElement | null>
+  project: string
+  /** Texts of fields that are on the page. */
+  known: Record<string, string[]>
 }
 
 /** The run search language: what is typed goes to the address after a short pause; a fault is shown with its way out. */
-export function FilterBox({ value, error, onChange, box }: Props) {
+export function FilterBox({ value, error, onChange, box, project, known }: Props) {
   const { t } = useTranslation()
   const [text, setText] = useState(value)
+  const [caret, setCaret] = useState(-1)
+  const list = useCombobox({ onDropdownClose: () => list.resetSelectedOption() })
+  const { data } = useQuery({ ...columnNames(project), enabled: caret >= 0 })
   useEffect(() => setText(value), [value])
   useEffect(() => {
     if (text === value) return
     const timer = setTimeout(() => onChange(text), 350)
     return () => clearTimeout(timer)
   }, [text, value, onChange])
+  const offer = useMemo(() => {
+    const names = (some: { name: string }[] | undefined) => (some ?? []).map(({ name }) => name)
+    return caret < 0
+      ? null
+      : complete(text, caret, {
+          metrics: names(data?.metrics),
+          params: names(data?.params),
+          tags: names(data?.tags),
+          values: known,
+        })
+  }, [text, caret, data, known])
+  const take = (option: string) => {
+    if (!offer) return
+    const next = text.slice(0, offer.from) + option + text.slice(offer.to)
+    const at = offer.from + option.length
+    setText(next)
+    setCaret(at)
+    list.resetSelectedOption()
+    requestAnimationFrame(() => box.current?.setSelectionRange(at, at))
+  }
+  const shown = Boolean(offer) && list.dropdownOpened
   return (
     <div className={css.filter}>
-      <TextInput
-        ref={box}
-        aria-label={t('filter_label')}
-        placeholder={t('filter_hint')}
-        value={text}
-        error={Boolean(error)}
-        onChange={(event) => setText(event.currentTarget.value)}
-        onKeyDown={(event) => {
-          if (event.key === 'Enter') onChange(text)
-          if (event.key === 'Escape') event.currentTarget.blur()
-        }}
-        leftSection={<Search size={14} aria-hidden />}
-        rightSectionWidth={64}
-        rightSection={<Right clear={text ? () => onChange('') : null} example={onChange} />}
-        styles={{ input: { fontFamily: text ? 'var(--mono)' : undefined } }}
-        spellCheck={false}
-        autoComplete="off"
-      />
+      <Combobox store={list} onOptionSubmit={take} position="bottom-start" width={360} offset={4}>
+        <Combobox.Target>
+          <TextInput
+            ref={box}
+            aria-label={t('filter_label')}
+            placeholder={t('filter_hint')}
+            value={text}
+            error={Boolean(error)}
+            onChange={(event) => {
+              setText(event.currentTarget.value)
+              setCaret(event.currentTarget.selectionStart ?? -1)
+              list.openDropdown()
+              list.resetSelectedOption()
+            }}
+            onFocus={(event) => setCaret(event.currentTarget.value.length)}
+            onSelect={(event) => setCaret(event.currentTarget.selectionStart ?? -1)}
+            onBlur={() => list.closeDropdown()}
+            onKeyDown={(event) => {
+              if (event.key === 'Tab' && shown && list.getSelectedOptionIndex() >= 0) {
+                event.preventDefault()
+                list.clickSelectedOption()
+              }
+              if (event.key === 'Enter' && list.getSelectedOptionIndex() < 0) {
+                list.closeDropdown()
+                onChange(text)
+              }
+              if (event.key === 'Escape') shown ? list.closeDropdown() : event.currentTarget.blur()
+            }}
+            leftSection={<Search size={14} aria-hidden />}
+            rightSectionWidth={64}
+            rightSection={<Right clear={text ? () => onChange('') : null} example={onChange} />}
+            styles={{ input: { fontFamily: text ? 'var(--mono)' : undefined } }}
+            spellCheck={false}
+            autoComplete="off"
+          />
+        </Combobox.Target>
+        <Combobox.Dropdown hidden={!offer}>
+          <Combobox.Options mah={320} style={{ overflowY: 'auto' }} aria-label={t('filter_completions')}>
+            {offer?.options.map((option) => (
+              <Combobox.Option key={option} value={option} className="mono">
+                {option}
+              </Combobox.Option>
+            ))}
+          </Combobox.Options>
+        </Combobox.Dropdown>
+      </Combobox>
       {Boolean(error) && (
         <div className={css.note}>
           <ErrorNote error={error} />

@@ -2,11 +2,14 @@ import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import type { RunView } from '@/api/types'
 import { type Key, word } from '@/i18n'
+import { fieldOf } from '@/lib/complete'
 import { cardHours, duration, measure, number, plain } from '@/lib/format'
 import { Bar, Middle, Tag } from '@/ui/Small'
 import { State } from '@/ui/State'
 import { Ago, Span } from '@/ui/Time'
 import css from './runs.module.css'
+
+export { fieldOf }
 
 export interface RunColumn {
   id: string
@@ -62,6 +65,10 @@ export const FIXED: RunColumn[] = [
   { id: 'attempt', title: 'col_attempts', width: 90, right: true, order: 'attempt', cell: (run) => run.attempt ?? 0 },
   { id: 'priority', title: 'col_priority', width: 90, order: 'priority', cell: (run) => word('priority', run.priority ?? 'normal') },
   { id: 'cause', title: 'col_cause', width: 170, order: 'cause', cell: (run) => <span className="cut">{run.cause ? word('cause', run.cause) : '–'}</span> },
+  { id: 'started', title: 'col_started', width: 112, right: true, order: 'started', cell: (run) => <Ago us={run.started_us} /> },
+  { id: 'ended', title: 'col_ended', width: 112, right: true, order: 'ended', cell: (run) => <Ago us={run.ended_us} /> },
+  { id: 'step', title: 'col_step', width: 90, right: true, order: 'step', cell: (run) => number(run.progress?.step ?? null) },
+  { id: 'description', title: 'col_description', width: 200, order: 'description', cell: (run) => <span className="cut">{run.description || '–'}</span> },
   { id: 'project', title: 'col_project', width: 110, cell: (run) => <span className="cut">{run.project}</span> },
 ] // biome-ignore format: one column a line
 
@@ -94,11 +101,6 @@ export function columnOf(id: string): RunColumn | undefined {
     }
   }
   return undefined
-}
-
-/** A name of the search language: quoted where it holds more than the language reads as one word. */
-export function fieldOf(group: 'metrics' | 'params', key: string): string {
-  return /^[\w/@:+%#-]+(\.[\w/@:+%#-]+)*$/.test(key) ? `${group}.${key}` : `${group}.'${key.replaceAll("'", "''")}'`
 }
 
 function Param({ value }: { value: unknown }) {

@@ -1,4 +1,4 @@
-"""Params and tags between MLflow's texts and our values. Pure."""
+"""Params and tags between texts, as MLflow has them, and our values. Pure."""
 
 import math
 from typing import Any
