@@ -226,7 +226,7 @@ class Run:
         A document sets single rules, as in `{"spike": 15, "plateau": False}` (docs/explanation/noticed.md).
         """
         said = {"goal": goal, "unit": unit, "tags": list(tags), "deterministic": deterministic}
-        document = {"key": str(name), **{key: value for key, value in said.items() if value}}
+        document: dict[str, Any] = {"key": str(name), **{key: value for key, value in said.items() if value}}
         if watch is not None:
             document["watch"] = watch if isinstance(watch, bool) else dict(watch)
         self._recorder.document(frames.DEFINE, document)
