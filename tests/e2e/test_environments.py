@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from e2e_harness import Installation, installation
+from e2e_harness import REPO, Installation, installation
 
 from trackbed.testing.wheels import wheel
 
@@ -36,6 +36,7 @@ def inst(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
         patch.setenv("PIP_FIND_LINKS", str(shelf))
         patch.setenv("UV_CACHE_DIR", str(tmp_path_factory.mktemp("uv")))
         patch.setenv("PYTHONPATH", "")
+        patch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
         with installation(tmp_path_factory.mktemp("inst"), cards=1) as running:
             running.shelf = shelf  # type: ignore[attr-defined]
             yield running
@@ -64,3 +65,8 @@ def test_a_locked_run_starts_from_its_pack_even_when_the_index_is_gone(inst: Ins
     assert other.returncode == 1 and "tb-alpha" in other.stdout
     named = inst.json("env", "name", "base", first)
     assert named["digest"] == told["digest"]
+
+
+def test_the_commands_in_our_own_documents_work(inst: Installation) -> None:
+    ran = inst.json("docs", "check", str(REPO))
+    assert [(one["document"], one["status"]) for one in ran] == [("docs/howto/docs-with-the-code.md", 0)]

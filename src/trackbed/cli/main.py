@@ -27,7 +27,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "release": "verbs:release", "reproduce": "reproduce:reproduce", "sync": "sync:sync",
     },
     "things": {
-        "artifacts": "artifacts:app", "checkpoints": "checkpoints:app", "data": "data:app", "models": "models:app", "template": "template:app", "env": "env:app", "lineage": "lineage:lineage",
+        "artifacts": "artifacts:app", "checkpoints": "checkpoints:app", "data": "data:app", "models": "models:app", "template": "template:app", "env": "env:app", "docs": "docs:app", "lineage": "lineage:lineage",
     },
     "pool": {"queue": "queue:queue", "explain": "explain:explain", "nodes": "nodes:nodes", "store": "store:app", "keys": "keys:app"},
     "people": {"token": "token:app", "project": "project:app", "space": "space:app", "people": "people:app"},

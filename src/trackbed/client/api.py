@@ -23,7 +23,7 @@ from trackbed.base.errors import Unavailable
 from trackbed.client import config
 from trackbed.client.api_parts import Data, Models, People, Pool, Templates
 from trackbed.client.connection import PATIENCE_S, Connection, encode, part
-from trackbed.client.environments import Environments
+from trackbed.client.environments import Docs, Doctor, Environments
 from trackbed.client.push import Progress
 from trackbed.client.submit import Again, Prepared, again, prepare
 from trackbed.domain.states import TERMINAL
@@ -81,6 +81,8 @@ class Client:
         self.pool = Pool(self.connection)
         self.people = People(self.connection)
         self.environments = Environments(self.connection)
+        self.doctor = Doctor(self.connection)
+        self.docs = Docs(self.connection)
 
     @property
     def url(self) -> str:

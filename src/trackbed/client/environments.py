@@ -1,4 +1,4 @@
-"""The part of a `Client` for environments: what ran, what is here, what differs."""
+"""The parts of a `Client` for what surrounds code: environments, health of nodes, documents of trees."""
 
 import sys
 from pathlib import Path
@@ -9,6 +9,8 @@ from trackbed.sources.compare import compare
 from trackbed.sources.environment import record_current
 from trackbed.sources.locking import lock_of, record_of_lock
 from trackbed.sources.surroundings import around
+from trackbed.wire.docs import Document, DocumentView
+from trackbed.wire.doctor import NodeCheck
 from trackbed.wire.environments import (
     EnvironmentDiff,
     EnvironmentFacts,
@@ -66,6 +68,40 @@ class Environments:
         if local:
             body.environment, body.surroundings = local.environment, local.surroundings
         return self._connection.put(f"/api/v1/environments/names/{part(name)}", EnvironmentName, body)
+
+
+class Doctor:
+    """Health of nodes."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def newest(self) -> list[NodeCheck]:
+        """Return the last look of every check at every node."""
+        return self._connection.get("/api/v1/doctor", list[NodeCheck])
+
+    def history(self, *, node: str = "", check: str = "", since_us: int = 0, limit: int = 500) -> list[NodeCheck]:
+        """Return looks of the last 14 days, the newest first."""
+        query = {"node": node, "check": check, "since_us": since_us, "limit": limit}
+        return self._connection.get("/api/v1/doctor/history", list[NodeCheck], query)
+
+    def look(self) -> list[NodeCheck]:
+        """Look at the server's node now. Needs the right to maintain."""
+        return self._connection.post("/api/v1/doctor", list[NodeCheck])
+
+
+class Docs:
+    """Documents of the tree of a run."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def all(self, run: str) -> list[Document]:
+        return self._connection.get(f"/api/v1/runs/{part(run)}/docs", list[Document])
+
+    def show(self, run: str, path: str = "") -> DocumentView:
+        """Return one document as it was captured; without a path, the first README."""
+        return self._connection.get(f"/api/v1/runs/{part(run)}/docs/content", DocumentView, {"path": path})
 
 
 def facts_here(ref: str) -> EnvironmentFacts | None:

@@ -88,7 +88,7 @@ RUN_MOVES: dict[RunState, frozenset[RunState]] = {
     RunState.PREPARING: frozenset({RunState.QUEUED, RunState.HELD, RunState.STOPPED, RunState.FAILED}),
     # straight to `finished` where earlier runs left the products of all its stages
     RunState.QUEUED: frozenset({*_WAITING - {RunState.QUEUED}, RunState.FINISHED}),
-    RunState.HELD: frozenset({RunState.QUEUED, RunState.STOPPED, RunState.FAILED}),
+    RunState.HELD: frozenset({RunState.QUEUED, RunState.PREPARING, RunState.STOPPED, RunState.FAILED}),
     RunState.STARTING: frozenset({RunState.RUNNING, RunState.STOPPING, RunState.QUEUED, RunState.PAUSED, *TERMINAL}),
     RunState.RUNNING: frozenset({RunState.STOPPING, RunState.QUEUED, RunState.PAUSED, *TERMINAL}),
     RunState.STOPPING: frozenset({RunState.RUNNING, RunState.QUEUED, RunState.PAUSED, *TERMINAL}),

@@ -55,6 +55,7 @@ class Settings:
     allowed_hosts: tuple[str, ...] = ()  # names in the Host header besides those of loopback
     accept_one_trust_domain: bool = False
     environments: str = "any"  # published: only those that have a name in the space of the run
+    doctor_every_s: float = 600.0  # between looks at the node
     environment_drift: str = "refuse"  # flag: a run whose environment is not as pinned starts, and says so
     log_level: str = "INFO"
     loops: bool = True  # tests of routes switch them off

@@ -27,14 +27,16 @@ def settle(document: dict[str, Any], pack: Path | None, target: Path) -> Settled
     """Make the environment usable below `target` if it is packed, and compare it with the record of the assignment.
 
     Raises:
-        NotFound: `environment_gone`, `environment_interpreter`: no interpreter that starts.
+        NotFound: `environment_gone`, `environment_interpreter`: no interpreter that starts; `environment_not_packed`.
     """
     if not document:
         return Settled(document)
     pinned = msgspec.convert(document, EnvironmentRecord)
     if pack is not None:
         return _laid_out(document, pack, target)
-    if pinned.kind != "current" or not pinned.executable or not pinned.packages:
+    if pinned.kind != "current":
+        raise NotFound("environment_not_packed", kind=pinned.kind, digest=pinned.digest[:15])
+    if not pinned.executable or not pinned.packages:
         return Settled(document)  # nothing was pinned
     try:
         found = record_of(pinned.executable)

@@ -287,6 +287,7 @@ export interface ModelVersionView {
   created_us?: number
   created_by?: string
   provenance?: Record<string, unknown>
+  warnings?: Reason[]
 }
 
 export interface ModelView {
@@ -295,6 +296,7 @@ export interface ModelView {
   latest: number
   aliases?: Record<string, number>
   versions?: ModelVersionView[]
+  warnings?: Reason[]
 }
 
 export interface RegisterRequest {

@@ -11,10 +11,12 @@ from sqlalchemy import select
 from trackbed.access import space_named
 from trackbed.base.errors import BadInput, Fault, NotFound
 from trackbed.db import ReadTx, Tx, scope_clause
+from trackbed.domain.events import Event
 from trackbed.domain.scope import Permission, Scope
 from trackbed.domain.states import Cause, RunState
 from trackbed.server.app import App
 from trackbed.sources import names_sql, packs, packs_sql
+from trackbed.sources.compare import compare
 from trackbed.sources.environment import digest_of
 from trackbed.sources.locking import this_platform
 from trackbed.sources.locks import parse
@@ -240,3 +242,38 @@ def forget_unused(tx: Tx, *, keep_us: int = KEEP_US) -> list[str]:
         *(row[0] for row in tx.rows(select(names_sql.name.c.digest).distinct())),
     ]
     return packs_sql.forget(tx, keep, tx.now_us - keep_us)
+
+
+# --- release ---------------------------------------------------------------------------------------------------------
+
+PRODUCTION = ("prod", "production")  # names of the environment that a release is compared with
+_MOST_TOLD = 8
+
+
+def release_warnings(tx: Tx, run_id: str, alias: str = "") -> list[Reason]:
+    """Compare the environment of a run with the one that its model will meet: named as the alias, else `prod`.
+
+    Where they differ it is an event too. Nothing is said where no such name is.
+    """
+    row = tx.one(select(run).where(run.c.id == run_id))
+    if row is None:
+        return []
+    table = names_sql.name
+    wanted = dict.fromkeys([*([alias] if alias else []), *PRODUCTION])
+    known = {found.name: found for found in tx.rows(select(table).where(table.c.space_id == row.space_id))}
+    chosen = next((known[label] for label in wanted if label in known), None)
+    if chosen is None or (chosen.digest == row.environment_digest and not chosen.surroundings):
+        return []
+    target = EnvironmentFacts(
+        label=chosen.name,
+        environment=load_environment(tx, chosen.digest),
+        surroundings=names_sql.surroundings_of(chosen),
+    )
+    found = compare(facts_of_run(tx, row), target).differences
+    if not found:
+        return []
+    changes = [f"{one.name} {one.before or '-'} -> {one.after or '-'}" for one in found[:_MOST_TOLD]]
+    more = f" (+{len(found) - _MOST_TOLD})" if len(found) > _MOST_TOLD else ""
+    params = {"run": runs.ref_of(row), "name": chosen.name, "count": len(found), "changes": ", ".join(changes) + more}
+    tx.emit(Event("model.environment_differs", row.id, row.space_id, row.id, data=params))
+    return [Reason(code="release_environment_differs", params=params)]

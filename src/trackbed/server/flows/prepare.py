@@ -33,3 +33,11 @@ def again(app: App, tx: Tx, row: runs.RunRow, kind: str, *, data: dict[str, Any]
     if platform:
         return environments.wait_for_pack(app, tx, row, platform, used="{}", not_before_us=0)
     return runs.to_queue(tx, row, kind, data=data, used="{}", not_before_us=0)
+
+
+def released(app: App, tx: Tx, row: runs.RunRow, *, data: dict[str, Any]) -> runs.RunRow:
+    """A held run goes on waiting: in the queue, at the place it had, or for its pack."""
+    platform = environments.missing_pack(tx, row)
+    if platform:
+        return environments.wait_for_pack(app, tx, row, platform)
+    return runs.to_queue(tx, row, "run.released", keep_place=True, data=data)

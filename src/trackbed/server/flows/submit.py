@@ -141,7 +141,7 @@ def _submit(app: App, tx: Tx, asked: _Asked) -> SubmitReply:
 
 def _try_first(app: App, tx: Tx, asked: _Asked, rows: list[runs.RunRow], reply: SubmitReply) -> SubmitReply:
     """Hold the runs for a trial of the first of them that has anything to do; make it."""
-    waiting = [row for row in rows if row.state == RunState.QUEUED.value]
+    waiting = [row for row in rows if row.state in (RunState.QUEUED.value, RunState.PREPARING.value)]
     if asked.trial is None:
         return reply
     if not waiting:

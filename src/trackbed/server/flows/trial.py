@@ -89,7 +89,7 @@ def _bytes(entries: Sequence[Entry]) -> int:
 
 def hold_for(tx: Tx, row: runs.RunRow) -> runs.RunRow:
     """Keep a run that has just been queued until its trial is done; one that needs nothing any more is left as it is."""
-    if row.state != RunState.QUEUED.value:
+    if row.state not in (RunState.QUEUED.value, RunState.PREPARING.value):
         return row
     return runs.move(
         tx,

@@ -112,11 +112,11 @@ def hold(app: App, tx: Tx, row: runs.RunRow, request: VerbRequest) -> runs.RunRo
 
 def release(app: App, tx: Tx, row: runs.RunRow, request: VerbRequest) -> runs.RunRow:
     """Let a held run start again, from the place it had."""
-    if row.state == RunState.QUEUED.value:
+    if row.state in (RunState.QUEUED.value, RunState.PREPARING.value):
         return row
     if row.state != RunState.HELD.value:
         raise Conflict("run_not_waiting", ref=runs.ref_of(row), state=row.state, verb="release")
-    return runs.to_queue(tx, row, "run.released", keep_place=True, data=_said(request))
+    return prepare.released(app, tx, row, data=_said(request))
 
 
 VERBS: dict[str, Callable[[App, Tx, runs.RunRow, VerbRequest], runs.RunRow]] = {

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 
 from trackbed.server.app import App
-from trackbed.server.loops import environments, limits, notice, schedule, upkeep, watch
+from trackbed.server.loops import doctor, environments, limits, notice, schedule, upkeep, watch
 
 log = logging.getLogger("trackbed.loops")
 
@@ -59,6 +59,7 @@ def start(app: App) -> Loops:
         "watch": (watching.tick, 0.5),
         "limits": (limits.Limits().tick, 1.0),
         "notice": (notice.Notice().tick, 1.0),
+        "doctor": (doctor.Doctor().tick, 20.0),
         "environments": (environments.Builder().tick, 5.0),
         "upkeep": (upkeep.Upkeep().tick, upkeep.EVERY_S),
     }
