@@ -5,6 +5,7 @@ A field with a default may be left out of the wire, so it is optional here.
 """
 
 import importlib
+import pkgutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,13 @@ from typing import Any
 import msgspec
 from msgspec import inspect as mi
 
-MODULES = ("access", "attempts", "data", "problems", "runs", "series", "spec", "table", "templates")
+import trackbed.wire
+
+# All but what only MLflow's clients and machines speak.
+LEFT_OUT = {"mlflow"}
+MODULES = tuple(
+    sorted(module.name for module in pkgutil.iter_modules(trackbed.wire.__path__) if module.name not in LEFT_OUT)
+)
 TARGET = Path(__file__).parents[1] / "src" / "api" / "types.ts"
 
 

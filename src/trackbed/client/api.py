@@ -23,6 +23,7 @@ from trackbed.base.errors import Unavailable
 from trackbed.client import config
 from trackbed.client.api_parts import Data, Models, People, Pool, Templates
 from trackbed.client.connection import PATIENCE_S, Connection, encode, part
+from trackbed.client.curves import ACCEPT, history_of, is_packed, series_of
 from trackbed.client.environments import Docs, Doctor, Environments
 from trackbed.client.push import Progress
 from trackbed.client.submit import Again, Prepared, again, prepare
@@ -242,32 +243,39 @@ class Client:
         self, *, runs: Sequence[str], keys: Sequence[str], x: str = "step", buckets: int = 1500, start: float | None = None,
         end: float | None = None, all_attempts: bool = False,
     ) -> list[Series]:  # fmt: skip
-        """Return curves, at most `buckets` points each."""
-        query = SeriesQuery(
-            runs=list(runs), keys=list(keys), x=x, from_=start, to=end, buckets=buckets, all_attempts=all_attempts
-        )
-        found = self.connection.decode(
-            self.connection.send("POST", "/api/v1/series", content=encode(query), repeat=True), SeriesReply
+        """Return curves, at most `buckets` points each. x is `step`, `relative`, `wall` or `metrics.KEY`."""
+        return self.curves(
+            SeriesQuery(
+                runs=list(runs), keys=list(keys), x=x, from_=start, to=end, buckets=buckets, all_attempts=all_attempts
+            )
         ).series
-        for curve in found:
+
+    def curves(self, query: SeriesQuery) -> SeriesReply:
+        """Return curves with their grid, and cursors to give as `since` when asking for what came later."""
+        answer = self.connection.send("POST", "/api/v1/series", content=encode(query), repeat=True, accept=ACCEPT)
+        if is_packed(answer):
+            return series_of(answer)
+        reply = self.connection.decode(answer, SeriesReply)
+        for curve in reply.series:
             for name in ("last", "mean", "min", "max"):
                 setattr(curve, name, [number(value) for value in getattr(curve, name)])
-        return found
+        return reply
 
     def history(self, run: str, key: str, *, all_attempts: bool = False) -> list[Point]:
         """Return every point of a metric exactly as it was logged."""
         found: list[Point] = []
         cursor = ""
         while True:
-            query = {"key": key, "all_attempts": all_attempts, "cursor": cursor, "limit": 10_000}
-            page = self.connection.get(f"/api/v1/runs/{part(run)}/history", HistoryReply, query)
+            query = {"key": key, "all_attempts": all_attempts, "cursor": cursor, "limit": 1_000_000}
+            answer = self.connection.send("GET", f"/api/v1/runs/{part(run)}/history", query=query, accept=ACCEPT)
+            packed = is_packed(answer)
+            page = history_of(answer) if packed else self.connection.decode(answer, HistoryReply)
+            for point in page.points if not packed else ():
+                point.value = number(point.value)
             found += page.points
             cursor = page.next
             if not cursor:
-                break
-        for point in found:
-            point.value = number(point.value)
-        return found
+                return found
 
     def logs(
         self, run: str, *, rank: int | None = None, level: str = "", grep: str = "", attempt: int | None = None,

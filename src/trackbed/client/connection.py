@@ -73,7 +73,7 @@ class Connection:
 
     def send(
         self, method: str, path: str, *, query: Query | None = None, content: Any = None, content_type: str = "application/json",
-        key: str = "", repeat: bool | None = None, timeout_s: float | None = None,
+        key: str = "", repeat: bool | None = None, timeout_s: float | None = None, accept: str = "",
     ) -> httpx.Response:  # fmt: skip
         """Return a good answer.
 
@@ -88,6 +88,8 @@ class Connection:
             headers["Content-Type"] = content_type
         if key:
             headers["Idempotency-Key"] = key
+        if accept:
+            headers["Accept"] = accept
         again = repeat if repeat is not None else method in ("GET", "PUT", "DELETE", "HEAD") or bool(key)
         params = {name: value for name, value in (query or {}).items() if value is not None and value != ""}
         timeout = httpx.USE_CLIENT_DEFAULT if timeout_s is None else httpx.Timeout(timeout_s, connect=5.0)

@@ -11,6 +11,7 @@ from trackbed.server.settings import Settings
 from trackbed.server.stream import Publisher
 from trackbed.server.wakes import Wakes
 from trackbed.storage import Store
+from trackbed.tracking.metrics_view import Curves
 
 __all__ = ["App", "Publisher", "Settings", "Wakes"]
 
@@ -33,6 +34,9 @@ class App:
     wake: Wakes = field(default_factory=Wakes)
     publisher: Publisher = field(default_factory=Publisher)
     stopping: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self.curves = Curves(self.store)
 
     @property
     def one_trust_domain(self) -> bool:

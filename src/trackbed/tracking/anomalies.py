@@ -19,8 +19,8 @@ from trackbed.domain.events import Event
 from trackbed.formats.spool import Metrics
 from trackbed.tracking import facts, runs
 from trackbed.tracking.anomalies_rules import Curve, Judge, Mark, News, bad, good, rules_for
-from trackbed.tracking.ingest_summary import frames_of
 from trackbed.tracking.metrics_state import version_of, word
+from trackbed.tracking.metrics_tail import frames_of
 from trackbed.tracking.slow_rules import Pace, Slow, feed, stuck
 from trackbed.wire.marks import AnomaliesReply, Anomaly, RankWork, SlowStep, StepsReply
 

@@ -15,7 +15,7 @@ from trackbed.formats.spool import Line, Metrics
 from trackbed.tracking import artifacts, facts, ingest_summary, runs
 from trackbed.tracking.facts_values import pack, plain
 from trackbed.tracking.ingest_parse import Batch, FileSaid, Item, parse, reject
-from trackbed.tracking.ingest_summary import Group
+from trackbed.tracking.ingest_summary import Group, Known
 from trackbed.tracking.ingest_tables import frame, line, tail, watermark
 from trackbed.tracking.logs_lines import LevelGuess
 from trackbed.wire.series import FramesReceipt, Rejected
@@ -59,9 +59,19 @@ def prepare(body: bytes) -> Prepared:
 
 
 def ingest(
-    tx: Tx, run: runs.RunRow, prepared: Prepared, *, attempt: int | None = None, missing: frozenset[str] = frozenset()
+    tx: Tx,
+    run: runs.RunRow,
+    prepared: Prepared,
+    *,
+    attempt: int | None = None,
+    missing: frozenset[str] = frozenset(),
+    sealed: Known | None = None,
 ) -> Ingested:
-    """Keep what is new. `attempt`: the only one that the sender may speak for; `missing`: digests that the store lacks."""
+    """Keep what is new. `attempt`: the only one that the sender may speak for; `missing`: digests that the store lacks.
+
+    Raises:
+        Unread: it must be known first what counts among sealed points; `metrics_sealed.known` finds it, for `sealed`.
+    """
     stands = _lock(tx, run.id)
     receipt = FramesReceipt()
     # copies: the function may run again from the start
@@ -71,7 +81,7 @@ def ingest(
     fresh = _fresh(tx, run.id, batch, attempt, receipt)
     as_prepared = len(fresh) == len(batch.items) and not any(item.foreign for item in fresh)
     groups = prepared.groups if as_prepared else ingest_summary.group(fresh)
-    changed = ingest_summary.update(tx, run.id, groups)
+    changed = ingest_summary.update(tx, run.id, groups, sealed)
     done = Ingested(receipt, last={key: state.last for (key, rank), state in changed.items() if rank == 0})
     done.fresh = fresh
     frames = _keep_frames(tx, run.id, stands.frames, fresh, receipt)

@@ -1,20 +1,24 @@
 """Keeps the summary of every metric up to date with each batch: at once where points go on behind what is known, else by
-looking at the frames that overlap.
+looking at the frames that overlap. Sealed points lie in the store, where no transaction may wait: what is needed of them is
+asked for by `Unread`, fetched outside, and the work begins anew with it.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
+import numpy as np
 from sqlalchemy import select
 
 from trackbed.db import ReadTx, Tx, upsert
 from trackbed.formats import spool
 from trackbed.formats.spool import Metrics
 from trackbed.tracking.ingest_parse import Item
-from trackbed.tracking.ingest_tables import frame, metric
+from trackbed.tracking.ingest_tables import metric
+from trackbed.tracking.metrics_columns import Column, joined
+from trackbed.tracking.metrics_sealed import sealed_to, seals_of
 from trackbed.tracking.metrics_state import Counted, State, merge, summarize, version_of
+from trackbed.tracking.metrics_tail import gather, together
 
 Stream = tuple[str, int]  # key and rank
 _STORE = upsert(metric, key=["run_id", "key", "rank"], update=["last", "min", "max", "last_step", "state"])
@@ -33,6 +37,31 @@ class Group:
     stamps: list[int] = field(default_factory=list[int])
     values: list[float] = field(default_factory=list[float])
     summary: State | None = None  # where steps only grow
+
+
+class Unread(Exception):
+    """What stands in the store at some steps must be known first; `low` and `high` None: at all steps."""
+
+    def __init__(self, run_id: str, streams: set[Stream], low: int | None, high: int | None) -> None:
+        super().__init__(run_id)
+        self.run_id, self.streams, self.low, self.high = run_id, streams, low, high
+
+
+@dataclass(frozen=True)
+class Known:
+    """What counts among the sealed points up to a position, of some streams and steps."""
+
+    pos: int
+    low: int | None
+    high: int | None
+    points: Mapping[Stream, Column]
+
+    def covers(self, pos: int, streams: set[Stream], low: int | None, high: int | None) -> bool:
+        if pos != self.pos or not streams <= self.points.keys():
+            return False
+        if self.low is None or self.high is None:
+            return True
+        return low is not None and high is not None and self.low <= low and high <= self.high
 
 
 def group(items: Iterable[Item]) -> list[Group]:
@@ -69,8 +98,12 @@ def states(tx: ReadTx, run_id: str, streams: Sequence[Stream]) -> dict[Stream, S
     return found
 
 
-def update(tx: Tx, run_id: str, groups: Sequence[Group]) -> dict[Stream, State]:
-    """Bring the summaries up to date with points that are not in the frame table yet. Returns those that changed."""
+def update(tx: Tx, run_id: str, groups: Sequence[Group], sealed: Known | None = None) -> dict[Stream, State]:
+    """Bring the summaries up to date with points that are not in the frame table yet. Returns those that changed.
+
+    Raises:
+        Unread: points may stand at steps that are sealed, and `sealed` does not say what counts there.
+    """
     known = states(tx, run_id, [(one.key, one.rank) for one in groups])
     changed: dict[Stream, State] = {}
     overlapping: list[Group] = []
@@ -87,7 +120,7 @@ def update(tx: Tx, run_id: str, groups: Sequence[Group]) -> dict[Stream, State]:
         else:
             changed[stream] = after
     if overlapping:
-        _overlap(tx, run_id, overlapping, known, changed)
+        _overlap(_Stored(tx, run_id, sealed), overlapping, known, changed)
     store(tx, run_id, changed)
     return changed
 
@@ -126,12 +159,42 @@ def store(tx: Tx, run_id: str, changed: dict[Stream, State]) -> None:
         tx.execute(_STORE, rows)
 
 
-def _overlap(
-    tx: Tx, run_id: str, groups: list[Group], known: dict[Stream, State], changed: dict[Stream, State]
-) -> None:
+@dataclass(frozen=True)
+class _Stored:
+    """What counts already, wherever it lies."""
+
+    tx: ReadTx
+    run_id: str
+    sealed: Known | None
+    asked: set[Stream] = field(default_factory=set[Stream])  # an answer must do for all that one batch asks
+
+    def columns(self, streams: set[Stream], low: int | None = None, high: int | None = None) -> dict[Stream, Column]:
+        """Return what was said of some streams, at least at the steps from `low` to `high`."""
+        seals = seals_of(self.tx, self.run_id)
+        parts: dict[Stream, list[Column]] = {stream: [] for stream in streams}
+        if any(low is None or high is None or (one.high_step >= low and one.low_step <= high) for one in seals):
+            self.asked.update(streams)
+            if self.sealed is None or not self.sealed.covers(sealed_to(seals), self.asked, low, high):
+                raise Unread(self.run_id, set(self.asked), low, high)
+            for stream, found in parts.items():
+                found.append(self.sealed.points[stream])
+        keys: dict[str, int] = {}
+        loose = together(keys, gather(self.tx, self.run_id, after=sealed_to(seals), keys=keys, low=low, high=high))
+        return {stream: joined([*found, loose.column(*stream)]) for stream, found in parts.items()}
+
+    def counted(self, streams: set[Stream], low: int, high: int) -> dict[Stream, dict[int, Counted]]:
+        return {stream: _by_step(column.counted()) for stream, column in self.columns(streams, low, high).items()}
+
+
+def _by_step(column: Column) -> dict[int, Counted]:
+    points = map(Counted, column.version.tolist(), column.value.tolist())
+    return dict(zip(column.step.tolist(), points, strict=True))
+
+
+def _overlap(stored: _Stored, groups: list[Group], known: dict[Stream, State], changed: dict[Stream, State]) -> None:
     """Add points whose steps may be counted already, by what stands at those steps."""
     steps = [step for one in groups for step in one.steps]
-    counted = _counted(tx, run_id, {(one.key, one.rank) for one in groups}, min(steps), max(steps))
+    counted = stored.counted({(one.key, one.rank) for one in groups}, min(steps), max(steps))
     rescan: dict[Stream, dict[int, Counted]] = {}
     for one in groups:
         stream = (one.key, one.rank)
@@ -148,40 +211,21 @@ def _overlap(
                 rescan[stream] = here
         state.version = max(state.version, one.version)
     if rescan:
-        _rescan(tx, run_id, rescan, changed)
+        _rescan(stored, rescan, changed)
 
 
-def _counted(
-    tx: ReadTx, run_id: str, streams: set[Stream], low: int | None = None, high: int | None = None
-) -> dict[Stream, dict[int, Counted]]:
-    found: dict[Stream, dict[int, Counted]] = {stream: {} for stream in streams}
-    for row, points in frames_of(tx, run_id, low=low, high=high):
-        version = version_of(row.attempt, row.incarnation)
-        wanted = {at: found[(key, row.rank)] for at, key in enumerate(points.keys) if (key, row.rank) in found}
-        if not wanted:
-            continue
-        for at, step, value in zip(points.key, points.step, points.value, strict=True):
-            here = wanted.get(at)
-            if here is not None and (step not in here or version >= here[step].version):
-                here[step] = Counted(version, value)
-    return found
-
-
-def frames_of(
-    tx: ReadTx, run_id: str, *, low: int | None = None, high: int | None = None, after: int = 0
-) -> Iterator[tuple[Any, Metrics]]:
-    """Yield the metric frames of a run in the order of `pos`, those that may hold steps from `low` to `high`."""
-    stmt = select(frame).where(frame.c.run_id == run_id, frame.c.pos > after).order_by(frame.c.pos)
-    if low is not None and high is not None:
-        stmt = stmt.where(frame.c.last_step >= low, frame.c.first_step <= high)
-    for row in tx.rows(stmt):
-        yield row, spool.decode_metrics(spool.decode(row.bytes).frames[0].body)
-
-
-def _rescan(tx: ReadTx, run_id: str, fresh: dict[Stream, dict[int, Counted]], changed: dict[Stream, State]) -> None:
+def _rescan(stored: _Stored, fresh: dict[Stream, dict[int, Counted]], changed: dict[Stream, State]) -> None:
     """Look for the extremes anew: one of them was replaced."""
-    for stream, stored in _counted(tx, run_id, set(fresh)).items():
-        values = {**stored, **fresh[stream]}
-        state = changed[stream]
-        anew = summarize((step, point.value, 0, 0) for step, point in values.items())
-        state.min, state.argmin, state.max, state.argmax = anew.min, anew.argmin, anew.max, anew.argmax
+    for stream, column in stored.columns(set(fresh)).items():
+        state, said = changed[stream], fresh[stream]
+        steps = np.array(list(said), np.int64)
+        values = np.array([point.value for point in said.values()], np.float64)
+        versions = np.array([point.version for point in said.values()], np.int64)
+        counted = joined([column, Column(steps, steps, values, versions)]).counted()
+        finite = counted.take(np.isfinite(counted.value))
+        if not len(finite):
+            state.min = state.argmin = state.max = state.argmax = None
+            continue
+        least, greatest = int(np.argmin(finite.value)), int(np.argmax(finite.value))
+        state.min, state.argmin = float(finite.value[least]), int(finite.step[least])
+        state.max, state.argmax = float(finite.value[greatest]), int(finite.step[greatest])

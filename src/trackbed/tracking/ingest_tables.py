@@ -49,6 +49,22 @@ frame = Table(
     Index("frame_by_step", "run_id", "last_step"),
 )
 
+# Points that moved from `frame` into objects of the store (docs/formats/metrics.md). Rows of a run follow each other without
+# a hole: positions up to the greatest `last_pos` are sealed, and a frame that is still there below it is not read any more.
+seal = Table(
+    "metric_seal",
+    metadata,
+    Column("run_id", Text, primary_key=True),
+    Column("first_pos", Integer, primary_key=True, autoincrement=False),
+    Column("last_pos", Integer, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("size_bytes", Integer, nullable=False),
+    Column("points", Integer, nullable=False),
+    Column("low_step", Integer, nullable=False),
+    Column("high_step", Integer, nullable=False),
+    Column("created_us", Integer, nullable=False),
+)
+
 # What stands beside a curve and what searches ask for: over counted points, one per step. `last` is NULL where it is NaN.
 metric = Table(
     "metric",

@@ -15,6 +15,7 @@ from sqlalchemy import Column, Index, Integer, Row, Table, Text, delete, insert,
 from trackbed.db import ReadTx, Tx, metadata
 from trackbed.domain.events import Event
 from trackbed.tracking import facts, metrics, runs
+from trackbed.tracking.metrics_view import Curves
 from trackbed.tracking.runs_tables import checkpoint
 from trackbed.wire.spec import Keep
 
@@ -74,10 +75,11 @@ def _id(one: Copy) -> tuple[str, str, str]:
     return one.attempt_id, one.name, one.digest
 
 
-def look(tx: ReadTx, its_run: runs.RunRow) -> dict[str, list[Copy]]:
+def look(tx: ReadTx, its_run: runs.RunRow, curves: Curves) -> dict[str, list[Copy]]:
     """The durable checkpoints of a run by stage, judged by the metric of its policy."""
     keep = runs.spec_of(its_run).checkpoint.keep
-    points = metrics.standing_points(tx, its_run.id, keep.by) if keep is not None and keep.by else []
+    by = keep.by if keep is not None else ""
+    points = metrics.standing_points(curves.view(tx, its_run.id), by) if by else []
     value_at = _values(points)
     found: dict[str, list[Copy]] = {}
     for row in tx.rows(select(checkpoint).where(checkpoint.c.run_id == its_run.id)):

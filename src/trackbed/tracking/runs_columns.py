@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, Executable, Select, func, select
+from sqlalchemy import ColumnElement, Select, func, select
 
 from trackbed.db import ReadTx, scope_clause
 from trackbed.domain.scope import Scope
@@ -28,10 +28,8 @@ def columns(
     newest = select(run.c.id, run.c.tags).where(*mine).order_by(run.c.created_us.desc(), run.c.id.desc()).limit(NEWEST)
     ids = select(newest.subquery().c.id)
     limit = max(1, min(limit, MOST))
-    counted_metrics = select(metric.c.key.label("name"), func.count().label("runs")).where(
-        metric.c.run_id.in_(ids), metric.c.rank == 0
-    )
-    counted_params = select(param.c.name.label("name"), func.count().label("runs")).where(param.c.run_id.in_(ids))
+    counted_metrics = select(metric.c.key, func.count()).where(metric.c.run_id.in_(ids), metric.c.rank == 0)
+    counted_params = select(param.c.name, func.count()).where(param.c.run_id.in_(ids))
     found = {
         "metrics": _names(tx, counted_metrics.group_by(metric.c.key), search),
         "params": _names(tx, counted_params.group_by(param.c.name), search),
@@ -42,16 +40,18 @@ def columns(
     return ColumnsReply(**first, total={kind: len(names) for kind, names in found.items()}, looked=looked)
 
 
-def _names(tx: ReadTx, stmt: Executable, search: str) -> list[ColumnInfo]:
-    return _sorted({row.name: row.runs for row in tx.rows(stmt)}, search)
+def _names(tx: ReadTx, stmt: Select[*tuple[Any, ...]], search: str) -> list[ColumnInfo]:
+    rows: list[Any] = tx.rows(stmt)
+    return _sorted(dict(rows), search)
 
 
 def _tags(tx: ReadTx, newest: Select[*tuple[Any, ...]], search: str) -> list[ColumnInfo]:
     runs = newest.subquery()
     counts = Counter[str]()
-    for row in tx.rows(select(runs.c.tags, func.count().label("runs")).group_by(runs.c.tags)):
-        for tag in msgspec.json.decode(row.tags, type=list[str]):
-            counts[tag] += row.runs
+    rows: list[Any] = tx.rows(select(runs.c.tags, func.count()).group_by(runs.c.tags))
+    for text, count in rows:
+        for tag in msgspec.json.decode(text, type=list[str]):
+            counts[tag] += count
     return _sorted(counts, search)
 
 

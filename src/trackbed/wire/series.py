@@ -27,7 +27,10 @@ class FramesReceipt(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class SeriesQuery(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """x is `step`, `relative` or `wall`. At most 2,000 buckets; raw points where fewer lie in the range."""
+    """x is `step`, `relative`, `wall` or `metrics.KEY`. At most 2,000 buckets; raw points where fewer lie in the range.
+
+    `since`: run as asked → cursor of an earlier answer. Of curves that only went on, what is new is answered (`appended`).
+    """
 
     runs: list[str]
     keys: list[str]
@@ -37,6 +40,7 @@ class SeriesQuery(msgspec.Struct, kw_only=True, omit_defaults=True):
     buckets: int = 1500
     all_attempts: bool = False
     streams: bool = False  # curves of every rank, not only of the lowest
+    since: dict[str, str] = {}
 
 
 class Series(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -54,10 +58,24 @@ class Series(msgspec.Struct, kw_only=True, omit_defaults=True):
     points: int = 0  # in the range before bucketing
     bucketed: bool = False
     non_finite: list[int] = []  # of each bucket, NaN and ±inf; shorter than `x` where the rest has none
+    at: list[int] = []  # of a bucketed curve: numbers of its buckets in the grid
+    appended: bool = False  # only what is new since the cursor; else the whole curve
+
+
+class Grid(msgspec.Struct, kw_only=True):
+    """Bucket i of every bucketed curve of an answer begins at start + i·width."""
+
+    start: float
+    width: float
+    buckets: int
 
 
 class SeriesReply(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """`cursors`: run id → what to give as `since` next time."""
+
     series: list[Series]
+    grid: Grid | None = None
+    cursors: dict[str, str] = {}
 
 
 class Point(msgspec.Struct, kw_only=True, omit_defaults=True, array_like=True):

@@ -4,6 +4,10 @@ from typing import Any
 
 import msgspec
 
+from trackbed.wire.problems import FaultView
+from trackbed.wire.reason import Reason
+from trackbed.wire.spec import Spec
+
 
 class TemplateRequest(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A template file. `expected`: the newest version that its writer saw; null: whatever it is."""
@@ -36,3 +40,23 @@ class TemplateView(msgspec.Struct, kw_only=True, omit_defaults=True):
     space: str
     latest: int
     versions: list[TemplateVersionView] = []
+
+
+class SpecText(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A spec in one of its forms: the text of a file, or its values."""
+
+    text: str | None = None
+    values: dict[str, Any] | None = None
+
+
+class SpecRead(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """The same spec in all forms. Where it has faults `spec` is its sound part, and nothing may be submitted.
+
+    A spec that names a template has no faults of its own here: the template may give what it lacks; a dry run judges both.
+    """
+
+    text: str
+    values: dict[str, Any]
+    spec: Spec
+    faults: list[FaultView] = []
+    warnings: list[Reason] = []

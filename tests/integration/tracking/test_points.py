@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 from tracking_bed import Bed, Point, Rank
 
 from trackbed.tracking import metrics
-from trackbed.tracking.ingest_summary import frames_of
-from trackbed.tracking.metrics import CURVES, Window
+from trackbed.tracking.metrics_cells import Window
+from trackbed.tracking.metrics_series import Asked, series
 from trackbed.tracking.metrics_state import WORDS
-from trackbed.wire.series import HistoryReply
+from trackbed.tracking.metrics_tail import frames_of
+from trackbed.tracking.metrics_view import Curves
+from trackbed.wire.series import HistoryReply, Series
 
 KEYS = ("loss", "val/AR@100", "损失")
 VALUES = st.one_of(st.floats(width=64), st.sampled_from([math.nan, math.inf, -math.inf, -0.0, 1e308, 5e-324]))
@@ -33,7 +35,11 @@ def number(packed: bytes) -> float:
 
 
 def history(bed: Bed, run: str, key: str, **how: Any) -> HistoryReply:
-    return bed.db.read(lambda tx: metrics.history(tx, run, key, **how))
+    return metrics.history(bed.view(run), key, **how).reply()
+
+
+def curves(bed: Bed, run: str, window: Window, *, zero_us: int = 0) -> list[Series]:
+    return series([Asked(bed.view(run), zero_us)], ["loss"], window).reply().series
 
 
 def exact(reply: HistoryReply) -> list[tuple[int, int, int, bytes]]:
@@ -56,6 +62,13 @@ def test_whatever_was_logged_is_read_and_the_newest_attempt_counts(
     for frame in sent:
         bed.send(run, frame)
         bed.send(run, frame)  # a second delivery is dropped
+        if shuffled.random() < 0.3:  # sealed at any moment, its frames swept at once, later or never: nothing changes
+            bed.seal(run, most=shuffled.choice([0, 1]))
+            bed.merge(run)
+            if shuffled.random() < 0.5:
+                bed.sweep(run)
+        if shuffled.random() < 0.3:
+            bed.view(run)  # a warm cache
     logged = [(number, *point) for number, said in enumerate(attempts, 1) for points in said for point in points]
     for key in KEYS:
         mine = [(number, step, ts, bits(value)) for number, name, step, ts, value in logged if name == key]
@@ -99,7 +112,7 @@ def test_a_cache_that_was_lost_gives_the_same_answer(bed: Bed) -> None:
     before = exact(history(bed, run, "loss"))
     bed.send(run, rank.points([("loss", 2, 1, 3.0)]))
     warm = exact(history(bed, run, "loss"))
-    CURVES._runs.clear()
+    bed.curves = Curves(bed.store)
     assert exact(history(bed, run, "loss")) == warm == [*before, (1, 2, 1, bits(3.0))]
 
 
@@ -123,12 +136,12 @@ def test_a_series_hides_no_spike_and_no_hole(bed: Bed) -> None:
     values = [math.sin(step / 50) for step in range(10_000)]
     values[777], values[5_555], values[8_000], values[8_001] = 99.0, -99.0, math.nan, math.inf
     bed.send(run, rank.points([("loss", step, step * 1_000_000, value) for step, value in enumerate(values)]))
-    (curve,) = bed.db.read(lambda tx: metrics.series(tx, run, ["loss"], Window(buckets=100)))
+    (curve,) = curves(bed, run, Window(buckets=100))
     assert curve.bucketed and curve.points == 10_000 and sum(curve.count) == 10_000
     assert len(curve.x) == len(curve.last) == len(curve.mean) == len(curve.min) == len(curve.max) == 100
     assert 99.0 in curve.max and -99.0 in curve.min and "Infinity" in curve.max
     assert sum(curve.non_finite) == 2
-    (part,) = bed.db.read(lambda tx: metrics.series(tx, run, ["loss"], Window(low=10, high=19, buckets=100)))
+    (part,) = curves(bed, run, Window(low=10, high=19, buckets=100))
     assert not part.bucketed and part.x == [float(x) for x in range(10, 20)]
     assert part.last == values[10:20]
 
@@ -136,8 +149,8 @@ def test_a_series_hides_no_spike_and_no_hole(bed: Bed) -> None:
 def test_relative_and_wall_time_are_axes_too(bed: Bed) -> None:
     run, rank = bed.run(), Rank()
     bed.send(run, rank.points([("loss", step, 10_000_000 + step * 500_000, 1.0) for step in range(4)]))
-    (relative,) = bed.db.read(lambda tx: metrics.series(tx, run, ["loss"], Window(x="relative", zero_us=10_000_000)))
-    (wall,) = bed.db.read(lambda tx: metrics.series(tx, run, ["loss"], Window(x="wall")))
+    (relative,) = curves(bed, run, Window(x="relative"), zero_us=10_000_000)
+    (wall,) = curves(bed, run, Window(x="wall"))
     assert relative.x == [0.0, 0.5, 1.0, 1.5]
     assert wall.x == [10.0, 10.5, 11.0, 11.5]
 
@@ -146,8 +159,8 @@ def test_ranks_have_streams_of_their_own(bed: Bed) -> None:
     run = bed.run()
     for rank in range(3):
         bed.send(run, Rank(rank=rank).points([("loss", 1, 1, float(rank))]))
-    curves = bed.db.read(lambda tx: metrics.series(tx, run, ["loss"], Window(streams=True)))
-    assert [(curve.stream, curve.last) for curve in curves] == [("", [0.0]), ("rank/1", [1.0]), ("rank/2", [2.0])]
+    found = curves(bed, run, Window(streams=True))
+    assert [(curve.stream, curve.last) for curve in found] == [("", [0.0]), ("rank/1", [1.0]), ("rank/2", [2.0])]
     assert bed.db.read(lambda tx: metrics.last_values(tx, run)) == {"loss": 0.0}
 
 

@@ -9,13 +9,19 @@ from typing import Any
 import pytest
 
 from trackbed.base.entropy import new_id
+from trackbed.base.ids import FileDigest
 from trackbed.db import Database, Tx
 from trackbed.domain.scope import SYSTEM
 from trackbed.formats import spool
 from trackbed.formats.spool import Header, Line, Metrics
+from trackbed.storage import Store
+from trackbed.storage.local import LocalStore
 from trackbed.testing.database import KINDS, new_database
-from trackbed.tracking import facts, runs
+from trackbed.tracking import facts, metrics_sealing, runs
 from trackbed.tracking.ingest import Ingested, ingest, prepare
+from trackbed.tracking.ingest_summary import Known, Unread
+from trackbed.tracking.metrics_sealed import seals_of
+from trackbed.tracking.metrics_view import Curves, View, known
 from trackbed.tracking.runs_tables import run as run_table
 
 Point = tuple[str, int, int, float]  # key, step, time, value
@@ -55,8 +61,10 @@ class Rank:
 
 
 class Bed:
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Database, store: Store) -> None:
         self.db = db
+        self.store = store
+        self.curves = Curves(store)
 
     def run(self, *, params: dict[str, Any] | None = None, **columns: Any) -> str:
         run_id = new_id("run")
@@ -75,13 +83,47 @@ class Bed:
 
     def send(self, run_id: str, *frames: bytes, attempt: int | None = None) -> Ingested:
         prepared = prepare(b"".join(frames))
-        return self.db.write(
-            lambda tx: ingest(tx, runs.get(tx, run_id), prepared, attempt=attempt), actor=SYSTEM.actor, lane="bulk"
-        )
+        sealed: Known | None = None
+        while True:
+            try:
+                return self.db.write(
+                    lambda tx, given=sealed: ingest(tx, runs.get(tx, run_id), prepared, attempt=attempt, sealed=given),
+                    actor=SYSTEM.actor,
+                    lane="bulk",
+                )
+            except Unread as need:
+                sealed = self.db.read(lambda tx, need=need: known(self.curves.reader, seals_of(tx, need.run_id), need))
+
+    def view(self, run_id: str) -> View:
+        return self.db.read(lambda tx: self.curves.view(tx, run_id))
+
+    def seal(self, run_id: str, *, most: int = 0) -> int:
+        """Seal what is loose, as the loop does; return how many points were sealed."""
+        loose = self.db.read(lambda tx: metrics_sealing.take(tx, run_id, most=most or metrics_sealing.OBJECT_POINTS))
+        if not len(loose.step):
+            return 0
+        made = metrics_sealing.build(run_id, loose)
+        self.store.put_blobs([(FileDigest(made.digest), made.body)])
+        self.db.write(lambda tx: metrics_sealing.keep(tx, made), actor=SYSTEM.actor)
+        return made.points
+
+    def merge(self, run_id: str) -> None:
+        """Make one object of all that the run has."""
+        seals = self.db.read(lambda tx: seals_of(tx, run_id))
+        if len(seals) > 1:
+            made = metrics_sealing.merge(run_id, self.curves.reader, seals)
+            self.store.put_blobs([(FileDigest(made.digest), made.body)])
+            self.db.write(lambda tx: metrics_sealing.keep(tx, made), actor=SYSTEM.actor)
+
+    def sweep(self, run_id: str) -> None:
+        while self.db.write(
+            lambda tx: metrics_sealing.sweep(tx, run_id, metrics_sealing.SLICE_BYTES), actor=SYSTEM.actor
+        ):
+            pass
 
 
 @pytest.fixture(params=[KINDS[0], pytest.param(KINDS[1], marks=pytest.mark.slow)])
 def bed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bed]:
     database = new_database(request.param, tmp_path)
-    yield Bed(database)
+    yield Bed(database, LocalStore(tmp_path / "store"))
     database.close()

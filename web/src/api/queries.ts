@@ -279,3 +279,25 @@ export const tokens = queryOptions({
   queryKey: ['tokens'],
   queryFn: ({ signal }) => get<T.TokenView[]>('/tokens', {}, signal),
 })
+
+export const templates = queryOptions({
+  queryKey: ['templates'],
+  queryFn: ({ signal }) => get<T.TemplateView[]>('/templates', {}, signal),
+  staleTime: 30_000,
+})
+
+/** A run as the request that would make it again. */
+export const cloneOf = (id: string) =>
+  queryOptions({
+    queryKey: ['run', id, 'clone'],
+    queryFn: ({ signal }) => get<T.CloneView>(`/runs/${seg(id)}/clone`, {}, signal),
+    staleTime: Number.POSITIVE_INFINITY,
+    retry: false,
+  })
+
+export const steps = (id: string) =>
+  queryOptions({
+    queryKey: ['run', id, 'steps'],
+    queryFn: ({ signal }) => get<T.StepsReply>(`/runs/${seg(id)}/steps`, {}, signal),
+    staleTime: 10_000,
+  })

@@ -321,6 +321,166 @@ export interface LineageView {
   edges?: LineageEdge[]
 }
 
+export interface Document {
+  path: string
+  size_bytes?: number
+}
+
+export interface DocumentCommand {
+  line: number
+  text: string
+}
+
+export interface DocumentView {
+  path: string
+  text?: string
+  size_bytes?: number
+  cut_bytes?: number
+  commands?: DocumentCommand[]
+}
+
+export interface NodeCheck {
+  node: string
+  check: string
+  verdict: 'bad' | 'ok' | 'warn'
+  value?: number
+  unit?: string
+  params?: Record<string, unknown>
+  time_us?: number
+}
+
+export interface PackView {
+  environment: string
+  platform: string
+  state: 'building' | 'failed' | 'ready' | 'wanted'
+  python?: string
+  tree?: string
+  size_bytes?: number
+  reason?: Reason | null
+  notes?: string[]
+  log?: string
+  waiting?: number
+  created_us?: number
+  ended_us?: number
+}
+
+export interface EnvironmentName {
+  name: string
+  space: string
+  digest: string
+  run?: string
+  version?: number
+  set_by?: string
+  set_us?: number
+}
+
+export interface NameRequest {
+  run?: string
+  environment?: EnvironmentRecord | null
+  surroundings?: Surroundings | null
+  space?: string
+  expected?: number | null
+}
+
+export interface EnvironmentView {
+  digest: string
+  kind?: string
+  python?: string
+  platform?: string
+  packages?: number
+  runs?: number
+  created_us?: number
+  names?: string[]
+  packs?: PackView[]
+  record?: EnvironmentRecord | null
+}
+
+export interface Surroundings {
+  os?: string
+  kernel?: string
+  libc?: string
+  driver?: string
+  cuda?: string
+  devices?: string[]
+  variables?: Record<string, string>
+}
+
+export interface EnvironmentFacts {
+  label?: string
+  environment?: EnvironmentRecord | null
+  surroundings?: Surroundings | null
+  drift?: string[]
+}
+
+export interface EnvironmentFound {
+  surroundings: Surroundings
+  python?: string
+  drift?: string[]
+}
+
+export interface Difference {
+  area: 'cuda' | 'device' | 'driver' | 'os' | 'package' | 'platform' | 'python' | 'variable'
+  name: string
+  before?: string
+  after?: string
+}
+
+export interface EnvironmentDiff {
+  before: string
+  after: string
+  differences?: Difference[]
+  unknown?: string[]
+}
+
+export interface Anomaly {
+  kind: string
+  key?: string
+  number?: number
+  open?: boolean
+  rank?: number
+  first_step?: number
+  last_step?: number
+  count?: number
+  value?: number | string
+  worst?: number | string
+  expected?: number | string | null
+  opened_us?: number
+  closed_us?: number
+  waits_for?: string
+}
+
+export interface AnomaliesReply {
+  anomalies: Anomaly[]
+  watched?: string[]
+}
+
+export interface SlowStep {
+  step: number
+  attempt: number
+  time_us: number
+  seconds: number
+  median_s: number
+  split?: Record<string, number>
+  cause?: string
+  straggler?: number | null
+  straggler_s?: number
+}
+
+export interface RankWork {
+  rank: number
+  step: number
+  work_s: number
+}
+
+export interface StepsReply {
+  steps?: number
+  median_s?: number | null
+  split?: Record<string, number>
+  slow?: SlowStep[]
+  slow_total?: number
+  ranks?: RankWork[]
+}
+
 export interface FaultView {
   code: string
   field?: string
@@ -334,6 +494,11 @@ export interface Problem {
   code: string
   params?: Record<string, unknown>
   faults?: FaultView[]
+}
+
+export interface Reason {
+  code: string
+  params?: Record<string, unknown>
 }
 
 export interface TreeFacts {
@@ -642,6 +807,7 @@ export interface SeriesQuery {
   buckets?: number
   all_attempts?: boolean
   streams?: boolean
+  since?: Record<string, string>
 }
 
 export interface Series {
@@ -657,10 +823,20 @@ export interface Series {
   points?: number
   bucketed?: boolean
   non_finite?: number[]
+  at?: number[]
+  appended?: boolean
+}
+
+export interface Grid {
+  start: number
+  width: number
+  buckets: number
 }
 
 export interface SeriesReply {
   series: Series[]
+  grid?: Grid | null
+  cursors?: Record<string, string>
 }
 
 export type Point = [step: number, time_us: number, value: number | string, attempt?: number, incarnation?: number, rank?: number]
@@ -826,6 +1002,106 @@ export interface Spec {
   trial?: Trial | null
 }
 
+export interface S3Grant {
+  key_id: string
+  secret: string
+  token?: string
+}
+
+export interface StoreGrant {
+  url: string
+  store_id?: string
+  secrets?: Record<string, string>
+  s3?: S3Grant | null
+  expires_s?: number
+  rate?: number
+}
+
+export interface BrokenView {
+  what: string
+  code: string
+  why: string
+}
+
+export interface VerifyRequest {
+  share?: number
+}
+
+export interface VerifyReply {
+  clean: boolean
+  trees?: number
+  files?: number
+  packs?: number
+  frames?: number
+  frames_read?: number
+  bytes_stored?: number
+  bytes_read?: number
+  index_sound?: boolean
+  index_lags?: number
+  broken?: BrokenView[]
+  quarantined?: string[]
+  frames_saved?: number
+  frames_lost?: number
+  broken_trees?: BrokenView[]
+}
+
+export interface CollectRequest {
+  dry_run?: boolean
+  grace_s?: number
+  compact?: boolean
+}
+
+export interface CollectReply {
+  dry_run: boolean
+  trees?: number
+  trees_marked?: number
+  trees_dropped?: number
+  trees_lifted?: number
+  packs?: number
+  bytes_stored?: number
+  bytes_reached?: number
+  packs_marked?: number
+  packs_swept?: number
+  packs_lifted?: number
+  packs_compacted?: number
+  bytes_marked?: number
+  bytes_freed?: number
+}
+
+export interface StoreSettings {
+  gc_every_s?: number
+  gc_grace_s?: number
+  gc_dry_run?: boolean
+  low_water_h?: number
+  capacity_bytes?: number
+}
+
+export interface GcState {
+  last_us?: number
+  seconds?: number
+  report?: CollectReply | null
+  failed?: string
+  why?: string
+  next_us?: number
+}
+
+export interface StoreView {
+  url: string
+  sealed?: boolean
+  settings?: StoreSettings
+  gc?: GcState
+  measured_us?: number
+  stored_bytes?: number
+  free_bytes?: number | null
+  total_bytes?: number | null
+  growth_bytes_per_h?: number | null
+  hours_left?: number | null
+  low?: boolean
+  low_since_us?: number
+  checkpoints_to_free?: number
+  bytes_to_free?: number
+}
+
 export interface ColumnInfo {
   name: string
   runs?: number
@@ -913,4 +1189,87 @@ export interface TemplateView {
   space: string
   latest: number
   versions?: TemplateVersionView[]
+}
+
+export interface SpecText {
+  text?: string | null
+  values?: Record<string, unknown> | null
+}
+
+export interface SpecRead {
+  text: string
+  values: Record<string, unknown>
+  spec: Spec
+  faults?: FaultView[]
+  warnings?: Reason[]
+}
+
+export interface TrialRequest {
+  steps?: number
+  data_bytes?: number
+  limit_s?: number
+  full_steps?: number
+  then_queue?: boolean
+}
+
+export interface DataSlice {
+  name: string
+  files: number
+  of_files: number
+  size_bytes: number
+  of_bytes: number
+  cut?: string[]
+}
+
+export interface LossTrend {
+  key: string
+  first: number | string
+  last: number | string
+  slope?: number
+  points?: number
+  trend?: 'falling' | 'flat' | 'not_finite' | 'rising'
+}
+
+export interface Forecast {
+  steps: number
+  cards: number
+  seconds: number
+  seconds_low: number
+  seconds_high: number
+  card_hours: number
+  card_hours_low: number
+  card_hours_high: number
+  cost?: number | null
+  cost_low?: number | null
+  cost_high?: number | null
+  currency?: string
+  how?: Reason[]
+}
+
+export interface TrialReport {
+  steps?: number
+  seconds?: number
+  startup_s?: number | null
+  steps_per_s?: number | null
+  step_seconds?: number[]
+  peak_rss_bytes?: number | null
+  peak_card_bytes?: number | null
+  card_bytes?: number | null
+  checkpoint_bytes?: number | null
+  loss?: LossTrend | null
+  forecast?: Forecast | null
+  remarks?: Reason[]
+}
+
+export interface TrialView {
+  trial_id: string
+  trial_ref: string
+  state: 'bad' | 'dropped' | 'good' | 'running' | 'waiting'
+  runs?: string[]
+  run_ids?: string[]
+  steps?: number
+  data?: DataSlice[]
+  then_queue?: boolean
+  reason?: Reason | null
+  report?: TrialReport | null
 }

@@ -1,5 +1,14 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, Navigate } from '@tanstack/react-router'
-import { type CompareSearch, type RunSearch, type RunsSearch, readCompare, readRun, readRuns } from '@/lib/search'
+import {
+  type CompareSearch,
+  type NewSearch,
+  type RunSearch,
+  type RunsSearch,
+  readCompare,
+  readNew,
+  readRun,
+  readRuns,
+} from '@/lib/search'
 import { Login } from '@/pages/Login'
 import { Failed, Lost } from './Failed'
 import { Guard } from './Guard'
@@ -43,6 +52,12 @@ const diff = createRoute({
   validateSearch: (raw: Record<string, unknown>): CompareSearch => readCompare(raw),
   component: lazyRouteComponent(() => import('@/pages/Diff'), 'Diff'),
 })
+const newRun = createRoute({
+  getParentRoute: () => inside,
+  path: '/new',
+  validateSearch: (raw: Record<string, unknown>): NewSearch => readNew(raw),
+  component: lazyRouteComponent(() => import('@/pages/NewRun'), 'NewRun'),
+})
 const pool = createRoute({
   getParentRoute: () => inside,
   path: '/pool',
@@ -77,7 +92,21 @@ const settings = createRoute({
 export const router = createRouter({
   routeTree: root.addChildren([
     login,
-    inside.addChildren([home, runs, run, runTab, compare, diff, pool, datasets, dataset, models, model, settings]),
+    inside.addChildren([
+      home,
+      runs,
+      run,
+      runTab,
+      compare,
+      diff,
+      newRun,
+      pool,
+      datasets,
+      dataset,
+      models,
+      model,
+      settings,
+    ]),
   ]),
   // Plain `a=b&c=d`: people read, shorten and send these addresses.
   parseSearch: (text) => Object.fromEntries(new URLSearchParams(text)),

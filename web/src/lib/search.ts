@@ -29,6 +29,16 @@ export interface CompareSearch {
   pins?: string
 }
 
+export interface NewSearch {
+  template?: string
+  /** A run that the new one is made from. */
+  like?: string
+}
+
+export function readNew(raw: Raw): NewSearch {
+  return pick(raw, ['template', 'like'])
+}
+
 export interface RunSearch {
   // metrics
   x?: string

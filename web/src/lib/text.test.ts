@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { command, shellQuote } from './command'
-import { clean, highlight, joined, putInFront } from './logs'
+import { clean, highlight, joined, paint, putInFront } from './logs'
 import { patchCounts, patchLines } from './patch'
 import { readRun, readRuns } from './search'
 import { verbs } from './states'
@@ -21,6 +21,29 @@ test('a match is found in any case and the text stays whole', () => {
 
 test('colours of terminals are left out of log lines', () => {
   expect(clean('\u001b[31mred\u001b[0m')).toBe('red')
+})
+
+test('colours of terminals are kept apart from the text, whatever their form', () => {
+  const text = 'a\u001b[1;31mred\u001b[0m \u001b[38;5;2mgreen\u001b[39m \u001b[38;2;20;40;250mblue\u001b[m\u001b[2K!'
+  const parts = paint(text)
+  expect(parts.map((part) => part.text).join('')).toBe(clean(text))
+  expect(parts.map((part) => [part.text, part.colour, part.bold])).toEqual([
+    ['a', null, false],
+    ['red', 1, true],
+    [' ', null, false],
+    ['green', 2, false],
+    [' ', null, false],
+    ['blue', 4, false],
+    ['!', null, false],
+  ])
+})
+
+test('a search may be a pattern, and what is none is looked for as it stands', () => {
+  const hits = (text: string, needle: string) =>
+    highlight(text, needle).flatMap((part) => (part.hit ? [part.text] : []))
+  expect(hits('step 10 loss 2.5', '\\d+\\.?\\d*')).toEqual(['10', '2.5'])
+  expect(hits('f(x) and F(X)', 'f(')).toEqual(['f(', 'F('])
+  expect(hits('abc', 'x*')).toEqual([])
 })
 
 test('a patch knows its additions from its file names', () => {

@@ -25,7 +25,7 @@ def prune(app: App, run_id: str) -> int:
 
     def first_look(tx: ReadTx) -> tuple[list[keeping.Copy], frozenset[str], int]:
         row = runs.get(tx, run_id)
-        found = _surplus(tx, row)
+        found = _surplus(app, tx, row)
         return found, referred(tx, row, [one.digest for one in found]), tx.now_us
 
     found, held, seen_us = app.db.read(first_look)
@@ -35,7 +35,7 @@ def prune(app: App, run_id: str) -> int:
     def work(tx: Tx) -> int:
         row = runs.get(tx, run_id)
         keep = runs.spec_of(row).checkpoint.keep or Keep()
-        going = [one for one in _surplus(tx, row) if one in found and one.digest not in held]
+        going = [one for one in _surplus(app, tx, row) if one in found and one.digest not in held]
         late = referred(tx, row, [one.digest for one in going], since_us=seen_us - _OVERLAP_US)
         why: dict[str, Any] = {"last": keep.last, "best": keep.best, "by": keep.by or "-"}
         going = [one for one in going if one.digest not in late]
@@ -48,13 +48,14 @@ def prune(app: App, run_id: str) -> int:
     return app.db.write(work, actor=ACTOR)
 
 
-def _surplus(tx: ReadTx, row: runs.RunRow) -> list[keeping.Copy]:
+def _surplus(app: App, tx: ReadTx, row: runs.RunRow) -> list[keeping.Copy]:
+    """Looked at twice: the points that the second look needs are in memory from the first."""
     keep = runs.spec_of(row).checkpoint.keep
     if keep is None:
         return []
     goal = keeping.goal_of(tx, row.id, keep) if keep.by else "min"
     return [
-        one for copies in keeping.look(tx, row).values() for one in keeping.surplus(copies, keep, goal=goal)
+        one for copies in keeping.look(tx, row, app.curves).values() for one in keeping.surplus(copies, keep, goal=goal)
     ]  # fmt: skip
 
 

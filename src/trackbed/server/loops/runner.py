@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 
 from trackbed.server.app import App
-from trackbed.server.loops import doctor, environments, limits, notice, schedule, upkeep, watch
+from trackbed.server.loops import doctor, environments, limits, notice, schedule, seal, upkeep, watch
 
 log = logging.getLogger("trackbed.loops")
 
@@ -62,5 +62,6 @@ def start(app: App) -> Loops:
         "doctor": (doctor.Doctor().tick, 20.0),
         "environments": (environments.Builder().tick, 5.0),
         "upkeep": (upkeep.Upkeep().tick, upkeep.EVERY_S),
+        "seal": (seal.Sealer().tick, 5.0),
     }
     return Loops(app, ticks).start()

@@ -23,6 +23,7 @@ from trackbed.formats import spool
 from trackbed.formats.spool import Header, Metrics
 from trackbed.server.app import App
 from trackbed.server.flows import outside
+from trackbed.server.flows.points import keep_points
 from trackbed.server.mlflow import codec, logged_metrics, points, run_views, tags
 from trackbed.server.mlflow.codec import Asked, Document, answer, ask
 from trackbed.server.mlflow.routing import made, writes
@@ -32,6 +33,7 @@ from trackbed.tracking import facts
 from trackbed.tracking import runs as room
 from trackbed.tracking.facts_spelled import native, native_tag, spelled
 from trackbed.tracking.ingest import Ingested, Prepared, ingest, prepare
+from trackbed.tracking.ingest_summary import Known
 from trackbed.tracking.ingest_tables import watermark
 from trackbed.tracking.runs_tables import run
 from trackbed.wire.mlflow import RUN_NAME, RUN_NOTE, Point, read_params, read_point, read_tag
@@ -97,10 +99,10 @@ async def keep(app: App, who: Scope, run_id: str, said: Said, *, client: str) ->
     row = await app.db.aread(lambda tx: run_views.writable(tx, who, run_id))
     prepared = await asyncio.to_thread(_prepare, said, client, row.attempt)
 
-    def work(tx: Tx) -> Ingested:
-        return _keep(tx, who, run_id, said, prepared)
+    def work(tx: Tx, sealed: Known | None) -> Ingested:
+        return _keep(tx, who, run_id, said, prepared, sealed)
 
-    done = await app.db.awrite(work, actor=who.actor, lane="bulk")
+    done = await keep_points(app, work, actor=who.actor)
     tell(app, row, done)
 
 
@@ -126,12 +128,12 @@ def _prepare(said: Said, client: str, attempt: int) -> Prepared:
     return prepare(b"".join(frames))
 
 
-def _keep(tx: Tx, who: Scope, run_id: str, said: Said, prepared: Prepared) -> Ingested:
+def _keep(tx: Tx, who: Scope, run_id: str, said: Said, prepared: Prepared, sealed: Known | None) -> Ingested:
     row = run_views.writable(tx, who, run_id)
     outside.heard(tx, row)
     _check_params(tx, row, said.params)
     numbered = _numbered(tx, row.id, prepared)
-    done = ingest(tx, row, numbered) if numbered.batch.items else Ingested(FramesReceipt())
+    done = ingest(tx, row, numbered, sealed=sealed) if numbered.batch.items else Ingested(FramesReceipt())
     points.note_latest(tx, row.id, said.points)
     logged_metrics.keep(tx, who, row, said.of_models)
     put_tags(tx, row, said.tags)

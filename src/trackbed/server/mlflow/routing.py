@@ -11,6 +11,7 @@ from trackbed.db import ReadTx, Tx
 from trackbed.domain.scope import ActorKind, Permission, Role, Scope
 from trackbed.server.app import App
 from trackbed.server.mlflow.codec import Asked, Document, answer, ask
+from trackbed.tracking.metrics_view import Curves
 
 PREFIXES = ("/api/2.0/mlflow", "/ajax-api/2.0/mlflow")
 Reading = Callable[[ReadTx, Scope, Asked], Document]
@@ -42,6 +43,16 @@ def reads(methods: str, path: str, work: Reading) -> HTTPRouteHandler:
         return answer(await trackbed_app.db.aread(lambda tx: work(tx, who, asked)))
 
     return made(methods, path, Permission.READ, handler, by_jobs=True)
+
+
+def reads_points(path: str, work: Callable[[ReadTx, Scope, Asked, Curves], Document]) -> HTTPRouteHandler:
+    """Return the handler of a GET route that reads curves too."""
+
+    async def handler(request: Request[Any, Any, Any], trackbed_app: App, who: Scope) -> Response[bytes]:
+        asked = await ask(request)
+        return answer(await trackbed_app.db.aread(lambda tx: work(tx, who, asked, trackbed_app.curves)))
+
+    return made("GET", path, Permission.READ, handler, by_jobs=True)
 
 
 def writes(

@@ -11,10 +11,12 @@ from trackbed.db import ReadTx, Tx
 from trackbed.domain.scope import ActorKind, Permission, Scope
 from trackbed.server.app import App
 from trackbed.server.flows import outside
+from trackbed.server.flows.points import keep_points
 from trackbed.server.mlflow import relayed
 from trackbed.server.news import tell
 from trackbed.tracking import runs, runs_attempts
 from trackbed.tracking.ingest import Ingested, Prepared, ingest, prepare
+from trackbed.tracking.ingest_summary import Known
 from trackbed.wire.series import FramesReceipt
 
 MOST_BYTES = 80 * 2**20  # a batch of the sender is at most 1 MiB, or one frame of at most 64 MiB
@@ -37,14 +39,15 @@ async def frames(request: Request[Any, Any, Any], trackbed_app: App, who: Scope,
     digests = [FileDigest(digest) for digest in prepared.digests]
     missing = frozenset(await asyncio.to_thread(app.store.missing, digests)) if digests else frozenset[str]()
 
-    def work(tx: Tx) -> tuple[runs.RunRow, Ingested]:
+    def work(tx: Tx, sealed: Known | None) -> tuple[runs.RunRow, Ingested]:
         job = runs.get(tx, row.id)
         child = relayed.child_of(tx, job, prepared.batch) if attempt is not None else None
-        done = _keep(tx, child or job, prepared, attempt=attempt if child is None else None, missing=missing)
+        own = attempt if child is None else None
+        done = _keep(tx, child or job, prepared, attempt=own, missing=missing, sealed=sealed)
         relayed.take(tx, who, child or job, done)
         return child or job, done
 
-    into, done = await app.db.awrite(work, actor=who.actor, lane="bulk")
+    into, done = await keep_points(app, work, actor=who.actor)
     tell(app, into, done)
     return done.receipt
 
@@ -58,9 +61,17 @@ def _of(tx: ReadTx, who: Scope, ref: str) -> tuple[runs.RunRow, int | None]:
     return row, None
 
 
-def _keep(tx: Tx, row: runs.RunRow, prepared: Prepared, *, attempt: int | None, missing: frozenset[str]) -> Ingested:
+def _keep(
+    tx: Tx,
+    row: runs.RunRow,
+    prepared: Prepared,
+    *,
+    attempt: int | None,
+    missing: frozenset[str],
+    sealed: Known | None,
+) -> Ingested:
     row = outside.heard(tx, row)
-    done = ingest(tx, row, prepared, attempt=attempt, missing=missing)
+    done = ingest(tx, row, prepared, attempt=attempt, missing=missing, sealed=sealed)
     if done.finish is not None and attempt is None:
         said = done.finish
         outside.finish(tx, runs.get(tx, row.id), said["status"], exit_code=said["exit_code"], reason=said["reason"])

@@ -5,12 +5,15 @@ from typing import Any
 
 from litestar import get, post
 
-from trackbed.base.errors import BadInput
+from trackbed.base.errors import BadInput, TooLarge
 from trackbed.domain.scope import Permission, Scope
 from trackbed.server.app import App
-from trackbed.wire.templates import TemplateRequest, TemplateVersionView, TemplateView
+from trackbed.wire.problems import FaultView
+from trackbed.wire.templates import SpecRead, SpecText, TemplateRequest, TemplateVersionView, TemplateView
+from trackbed.workflow import spec as specs
 from trackbed.workflow import templates
-from trackbed.workflow.template import read_template
+from trackbed.workflow.as_file import to_yaml
+from trackbed.workflow.template import MAX_TEXT_BYTES, read_template
 
 READ = {"permission": Permission.READ}
 MAINTAIN = {"permission": Permission.MAINTAIN}
@@ -46,4 +49,22 @@ async def add(data: TemplateRequest, trackbed_app: App, who: Scope) -> TemplateV
     )
 
 
-routes: list[Any] = [list_all, show, resolve, add]
+@post("/api/v1/spec-text", opt=READ, status_code=200, name="read_spec", operation_id="read_spec")
+async def read_spec(data: SpecText, who: Scope) -> SpecRead:
+    """A spec as text and as values: what an editor and a form show of one another, with the faults and their lines."""
+    if data.text is not None and len(data.text.encode()) > MAX_TEXT_BYTES:
+        raise TooLarge("spec_file_too_large", path="text", limit="256 KiB")
+    return await asyncio.to_thread(both_forms, data)
+
+
+def both_forms(data: SpecText) -> SpecRead:
+    if data.text is not None:
+        loaded, text = specs.read(data.text), data.text
+    else:
+        values = data.values or {}
+        loaded, text = specs.from_values(values), to_yaml(values) if values else ""
+    faults = [FaultView(code=one.code, field=one.field, line=one.line, params=one.params) for one in loaded.faults]
+    return SpecRead(text=text, values=loaded.values, spec=loaded.spec, faults=faults, warnings=loaded.warnings)
+
+
+routes: list[Any] = [list_all, show, resolve, add, read_spec]

@@ -10,6 +10,7 @@ const ROOTS: Record<string, Key> = {
   runs: 'nav_runs',
   compare: 'compare',
   diff: 'diff',
+  new: 'new_run',
   pool: 'nav_pool',
   datasets: 'nav_datasets',
   models: 'nav_models',

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { Box, Cpu, Database, Rows3, Settings } from 'lucide-react'
+import { Box, Cpu, Database, Plus, Rows3, Settings } from 'lucide-react'
 import { useTranslation } from 'react-i18next'
 import { status } from '@/api/queries'
 import { Bar } from '@/ui/Small'
@@ -28,6 +28,10 @@ export function Rail() {
         <span>Trackbed</span>
       </Link>
       <ProjectPick />
+      <Link to="/new" className={css.newRun}>
+        <Plus size={15} aria-hidden />
+        <span>{t('new_run')}</span>
+      </Link>
       {ITEMS.map(({ to, icon: Icon, label }) => (
         <Link key={to} to={to} className={css.item} aria-label={t(label)}>
           <Icon size={16} aria-hidden />

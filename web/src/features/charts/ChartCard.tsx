@@ -4,10 +4,11 @@ import { Maximize2, Pin, PinOff } from 'lucide-react'
 import { useMemo, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { curve } from '@/api/queries'
-import type { KeyInfo } from '@/api/types'
+import type { Anomaly, KeyInfo } from '@/api/types'
 import { locale } from '@/i18n'
 import { count, measure, number } from '@/lib/format'
 import { ErrorNote } from '@/ui/Blocks'
+import { Marks } from '@/ui/Marks'
 import { Middle } from '@/ui/Small'
 import css from './charts.module.css'
 import { useNearby } from './nearby'
@@ -22,11 +23,13 @@ interface Props {
   /** Without it the chart does not zoom. */
   onZoom?: (from: number, to: number) => void
   pinned?: boolean
+  /** What was noticed about the run; drawn where x is the step. */
+  noticed?: Anomaly[] | undefined
   onPin?: (key: string) => void
 }
 
 /** One metric. Its curve is asked for, and its canvas made, only while the card is near the window. */
-export function ChartCard({ runs, info, view, onZoom, pinned = false, onPin }: Props) {
+export function ChartCard({ runs, info, view, onZoom, pinned = false, noticed, onPin }: Props) {
   const { t } = useTranslation()
   const [box, near] = useNearby()
   const [big, setBig] = useState(false)
@@ -42,10 +45,20 @@ export function ChartCard({ runs, info, view, onZoom, pinned = false, onPin }: P
     }),
     enabled: near || big,
   })
+  const mine = useMemo(() => (noticed ?? []).filter((one) => one.key === info.key), [noticed, info.key])
+  const spans = useMemo(
+    () =>
+      view.x === 'step'
+        ? mine.map((one) => ({ from: one.first_step ?? 0, to: one.last_step ?? 0, open: one.open ?? true }))
+        : [],
+    [mine, view.x],
+  )
   const drawn = useMemo(
     () =>
-      query.data ? picture(query.data, { smoothing: view.smoothing, unit: view.unit, log: view.log, runs }) : null,
-    [query.data, view.smoothing, view.unit, view.log, runs],
+      query.data
+        ? picture(query.data, { smoothing: view.smoothing, unit: view.unit, log: view.log, runs, spans })
+        : null,
+    [query.data, view.smoothing, view.unit, view.log, runs, spans],
   )
   const unit = typeof info.definition?.unit === 'string' ? info.definition.unit : ''
   const chart = drawn && (
@@ -74,6 +87,7 @@ export function ChartCard({ runs, info, view, onZoom, pinned = false, onPin }: P
             </span>
           </Tooltip>
         )}
+        <Marks kinds={mine.filter((one) => one.open ?? true).map((one) => one.kind)} />
         {onPin && (
           <Tooltip label={pinLabel}>
             <ActionIcon size="sm" aria-label={pinLabel} onClick={() => onPin(info.key)} data-pin={pinned || undefined}>

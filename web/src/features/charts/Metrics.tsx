@@ -52,7 +52,7 @@ export function Metrics({ detail, search, go }: Props) {
                   <KeysTable keys={found} />
                 </div>
               ) : (
-                <Wall runs={runs} keys={found} view={view} pins={search.pins} go={go} />
+                <Wall runs={runs} keys={found} view={view} pins={search.pins} noticed={detail.anomalies} go={go} />
               )}
             </div>
           )

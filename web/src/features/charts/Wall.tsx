@@ -1,7 +1,7 @@
 import { ChevronDown, ChevronRight } from 'lucide-react'
 import { useCallback, useMemo, useState } from 'react'
 import { useTranslation } from 'react-i18next'
-import type { KeyInfo } from '@/api/types'
+import type { Anomaly, KeyInfo } from '@/api/types'
 import { readPins, writePins } from '@/lib/pins'
 import { section } from '@/lib/series'
 import { ChartCard } from './ChartCard'
@@ -13,11 +13,12 @@ interface Props {
   keys: KeyInfo[]
   view: View
   pins: string | undefined
+  noticed?: Anomaly[] | undefined
   go: (change: ChartSearch) => void
 }
 
 /** Charts in sections by the prefix of their names, the pinned ones on top. */
-export function Wall({ runs, keys, view, pins, go }: Props) {
+export function Wall({ runs, keys, view, pins, noticed, go }: Props) {
   const { t } = useTranslation()
   const groups = useMemo(() => [...Map.groupBy(keys, (info) => section(info.key)).entries()], [keys])
   const pinned = useMemo(() => readPins(pins), [pins])
@@ -28,7 +29,7 @@ export function Wall({ runs, keys, view, pins, go }: Props) {
     [pinned, go],
   )
   const top = pinned.flatMap((key) => keys.find((info) => info.key === key) ?? [])
-  const shared = { runs, view, zoom, pin, pinned }
+  const shared = { runs, view, zoom, pin, pinned, noticed }
   return (
     <>
       {top.length > 0 && <Section name={t('pinned_charts')} keys={top} {...shared} />}
@@ -57,9 +58,10 @@ interface SectionProps {
   zoom: (from: number, to: number) => void
   pin: (key: string) => void
   pinned: string[]
+  noticed: Anomaly[] | undefined
 }
 
-function Section({ name, runs, keys, view, zoom, pin, pinned }: SectionProps) {
+function Section({ name, runs, keys, view, zoom, pin, pinned, noticed }: SectionProps) {
   const [open, setOpen] = useState(true)
   const Icon = open ? ChevronDown : ChevronRight
   return (
@@ -81,6 +83,7 @@ function Section({ name, runs, keys, view, zoom, pin, pinned }: SectionProps) {
               onZoom={zoom}
               pinned={pinned.includes(info.key)}
               onPin={pin}
+              noticed={noticed}
             />
           ))}
         </div>

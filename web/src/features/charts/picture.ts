@@ -20,6 +20,14 @@ export interface Picture {
   dropped: number
   points: number
   bucketed: boolean
+  /** Ranges of x in which something was noticed. */
+  spans: Span[]
+}
+
+export interface Span {
+  from: number
+  to: number
+  open: boolean
 }
 
 interface Options {
@@ -29,12 +37,13 @@ interface Options {
   log: boolean
   /** Runs that are drawn together; one run is told apart by its ranks and attempts. */
   runs?: Drawn[]
+  spans?: Span[]
 }
 
 /** With more curves than this a band for each would hide the lines. */
 const BANDS = 6
 
-export function picture(series: Series[], { smoothing, unit = 1, log, runs = [] }: Options): Picture {
+export function picture(series: Series[], { smoothing, unit = 1, log, runs = [], spans = [] }: Options): Picture {
   const lines: Line[] = []
   const found: Mark[] = []
   let dropped = 0
@@ -75,6 +84,7 @@ export function picture(series: Series[], { smoothing, unit = 1, log, runs = [] 
     dropped,
     points: series.reduce((sum, one) => sum + (one.points ?? one.x?.length ?? 0), 0),
     bucketed: series.some((one) => one.bucketed),
+    spans,
   }
 }
 

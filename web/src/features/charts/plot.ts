@@ -4,7 +4,7 @@ import type uPlot from 'uplot'
 import { clock, duration, measure, number } from '@/lib/format'
 import { faint, pen } from '@/lib/palette'
 import { extent, type Mark } from '@/lib/series'
-import type { Picture } from './picture'
+import type { Picture, Span } from './picture'
 
 export interface Look {
   name: string
@@ -63,6 +63,7 @@ export function options(
     bands: bands(picture, look.dark),
     hooks: {
       setCursor: [hooks.onHover],
+      drawClear: [(plot) => drawSpans(plot, hooks.latest().spans, look.dark)],
       draw: [(plot) => drawMarks(plot, hooks.latest().marks, look.dark)],
       setSelect: [
         (plot) => {
@@ -133,6 +134,26 @@ function bands(picture: Picture, dark: boolean): uPlot.Band[] {
     if (line.role === 'high') found.push({ series: [i + 1, i], fill: faint(pen(line.pen, dark).colour, 0.14) })
   })
   return found
+}
+
+/** Where something was noticed the ground is tinted, with a line at its beginning. */
+function drawSpans(plot: uPlot, spans: Span[], dark: boolean): void {
+  const { ctx, bbox } = plot
+  const least = 2 * (globalThis.devicePixelRatio || 1)
+  ctx.save()
+  ctx.beginPath()
+  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height)
+  ctx.clip()
+  for (const span of spans) {
+    const from = plot.valToPos(span.from, 'x', true)
+    const to = plot.valToPos(span.to, 'x', true)
+    const colour = dark ? '#ffab73' : '#a8470a'
+    ctx.fillStyle = faint(colour, span.open ? 0.18 : 0.1)
+    ctx.fillRect(from, bbox.top, Math.max(to - from, least), bbox.height)
+    ctx.fillStyle = faint(colour, 0.7)
+    ctx.fillRect(from, bbox.top, least / 2, bbox.height)
+  }
+  ctx.restore()
 }
 
 /** NaN: a cross at the foot. ±Infinity: an arrow at the edge it left by. */

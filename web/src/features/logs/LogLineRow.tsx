@@ -3,7 +3,7 @@ import { useTranslation } from 'react-i18next'
 import type { LogLine } from '@/api/types'
 import { locale } from '@/i18n'
 import { clock, size } from '@/lib/format'
-import { clean, highlight } from '@/lib/logs'
+import { highlight, paint } from '@/lib/logs'
 import css from './logs.module.css'
 
 const LONG = 4000
@@ -12,30 +12,49 @@ interface Props {
   line: LogLine
   grep: string
   ranks: boolean
+  /** Address of this line. */
+  href: string
+  onPick: (id: string) => void
 }
 
-/** A very long line is folded and says by how much; opening it shows all of it. */
-export const LogLineRow = memo(function LogLineRow({ line, grep, ranks }: Props) {
+/** A very long line is folded and says by how much; opening it shows all of it. Its time is a link to it. */
+export const LogLineRow = memo(function LogLineRow({ line, grep, ranks, href, onPick }: Props) {
   const { t } = useTranslation()
   const [open, setOpen] = useState(false)
-  const text = clean(line.text)
-  const folded = text.length > LONG && !open
+  const folded = line.text.length > LONG && !open
   return (
     <>
-      <span className={css.time}>{clock(line.time_us, locale())}</span>
+      <a
+        className={css.time}
+        href={href}
+        title={t('log_line_link')}
+        tabIndex={-1}
+        onClick={(event) => {
+          if (event.ctrlKey || event.metaKey || event.shiftKey) return
+          event.preventDefault()
+          onPick(line.id)
+        }}
+      >
+        {clock(line.time_us, locale())}
+      </a>
       <span className={css.who} title={line.stream}>
         {ranks && line.stream !== 'trackbed' ? line.rank : ''}
         {line.stream === 'trackbed' ? '·' : ''}
       </span>
       <span className={css.text}>
-        {highlight(folded ? text.slice(0, LONG) : text, grep).map((part, i) =>
+        {paint(folded ? line.text.slice(0, LONG) : line.text).map((part, i) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: parts of a fixed text
-          part.hit ? <mark key={i}>{part.text}</mark> : <span key={i}>{part.text}</span>,
-        )}
+          <span key={i} data-ansi={part.colour ?? undefined} data-bold={part.bold || undefined}>
+            {highlight(part.text, grep).map((piece, j) =>
+              // biome-ignore lint/suspicious/noArrayIndexKey: parts of a fixed text
+              piece.hit ? <mark key={j}>{piece.text}</mark> : piece.text,
+            )}
+          </span>
+        ))}
         {folded && (
           <button type="button" className={css.more} onClick={() => setOpen(true)}>
             {' '}
-            {t('show_rest_size', { size: size(text.length - LONG) })}
+            {t('show_rest_size', { size: size(line.text.length - LONG) })}
           </button>
         )}
       </span>

@@ -2,13 +2,14 @@ import { Button } from '@mantine/core'
 import { notifications } from '@mantine/notifications'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { ArrowDown } from 'lucide-react'
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react'
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import type { RunDetail } from '@/api/types'
 import { putInFront } from '@/lib/logs'
 import type { RunSearch } from '@/lib/search'
 import { isLive } from '@/lib/states'
 import { Empty, ErrorNote, errorText, Waiting } from '@/ui/Blocks'
+import { toClipboard } from '@/ui/Copy'
 import { LogLineRow } from './LogLineRow'
 import { LogTools } from './LogTools'
 import css from './logs.module.css'
@@ -32,16 +33,23 @@ export function LogsPanel({ detail, search, go }: Props) {
     }),
     [search.level, search.rank, search.grep, search.attempt],
   )
-  const logs = useLogs(run.id, filter, isLive(run.state))
+  const logs = useLogs(run.id, filter, isLive(run.state), search.line)
   const [wrap, setWrap] = useState(false)
-  const [found, setFound] = useState('')
+  const found = search.line ?? ''
   const ranks = spec.launcher === 'none' ? 1 : Math.max(1, run.cards ?? 1)
 
   const jump = async () => {
     const id = await logs.firstError().catch(() => '')
-    if (id) setFound(id)
+    if (id) go({ line: id })
     else notifications.show({ message: t('no_errors'), color: 'green' })
   }
+  const pick = useCallback(
+    (id: string) => {
+      go({ line: id })
+      void toClipboard(addressOf(id)).then(() => notifications.show({ message: t('link_copied') }))
+    },
+    [go, t],
+  )
   const download = async () => {
     try {
       save(await allText(run.id, filter.attempt), `${run.ref.replace('#', '-')}.log`)
@@ -72,12 +80,15 @@ export function LogsPanel({ detail, search, go }: Props) {
           <Button variant="subtle" size="compact-xs" loading={logs.loading} onClick={logs.earlier}>
             {t('logs_load_earlier')}
           </Button>
+          <Button variant="subtle" size="compact-xs" onClick={logs.toStart}>
+            {t('logs_to_start')}
+          </Button>
           {found && (
             <Button
               variant="subtle"
               size="compact-xs"
               onClick={() => {
-                setFound('')
+                go({ line: '' })
                 logs.toEnd()
               }}
             >
@@ -101,6 +112,7 @@ export function LogsPanel({ detail, search, go }: Props) {
           wrap={wrap}
           found={found}
           onEnd={logs.later}
+          onPick={pick}
         />
       )}
     </div>
@@ -119,10 +131,11 @@ interface LinesProps {
   wrap: boolean
   found: string
   onEnd: () => void
+  onPick: (id: string) => void
 }
 
 /** Follows only while the end is in sight: who reads further up stays there and sees how many lines came. */
-function Lines({ lines, grep, ranks, wrap, found, onEnd }: LinesProps) {
+function Lines({ lines, grep, ranks, wrap, found, onEnd, onPick }: LinesProps) {
   const { t } = useTranslation()
   const box = useRef<HTMLDivElement>(null)
   const atEnd = useRef(true)
@@ -151,9 +164,11 @@ function Lines({ lines, grep, ranks, wrap, found, onEnd }: LinesProps) {
   }, [count, rows])
   // biome-ignore lint/correctness/useExhaustiveDependencies: another first line is another window: nothing in it is new
   useEffect(() => setSeen(count), [first])
+  const went = useRef('')
   useEffect(() => {
-    const at = found ? lines.findIndex((line) => line.id === found) : -1
+    const at = found && found !== went.current ? lines.findIndex((line) => line.id === found) : -1
     if (at < 0) return
+    went.current = found
     atEnd.current = false
     rows.scrollToIndex(at, { align: 'center' })
   }, [found, lines, rows])
@@ -200,7 +215,7 @@ function Lines({ lines, grep, ranks, wrap, found, onEnd }: LinesProps) {
                 className={css.line}
                 style={{ transform: `translateY(${start}px)`, ...(wrap ? { width: '100%' } : {}) }}
               >
-                <LogLineRow line={line} grep={grep} ranks={ranks} />
+                <LogLineRow line={line} grep={grep} ranks={ranks} href={addressOf(line.id)} onPick={onPick} />
               </div>
             )
           })}
@@ -213,6 +228,13 @@ function Lines({ lines, grep, ranks, wrap, found, onEnd }: LinesProps) {
       )}
     </div>
   )
+}
+
+/** The address of this page with one line of it. */
+function addressOf(line: string): string {
+  const at = new URL(window.location.href)
+  at.searchParams.set('line', line)
+  return at.href
 }
 
 function save(parts: string[], name: string): void {

@@ -25,6 +25,9 @@ export interface Logs {
   /** Loads from the first line that is an error; gives its id, or '' when there is none. */
   firstError: () => Promise<string>
   toEnd: () => void
+  toStart: () => void
+  /** Loads what stands around a line; false when it is not on the record, or filtered out. */
+  around: (id: string) => Promise<boolean>
 }
 
 const FIRST = 2000
@@ -32,7 +35,8 @@ const PAGE = 2000
 const AROUND = 200 // lines in front of an error that was jumped to
 const POLL_MS = 2000
 
-export function useLogs(run: string, filter: LogFilter, live: boolean): Logs {
+/** `place` is the line that is shown first; without one the end is. */
+export function useLogs(run: string, filter: LogFilter, live: boolean, place = ''): Logs {
   const [lines, setLines] = useState<LogLine[]>([])
   const [complete, setComplete] = useState(false)
   const [loading, setLoading] = useState(true)
@@ -69,7 +73,48 @@ export function useLogs(run: string, filter: LogFilter, live: boolean): Logs {
     }
   }, [page])
 
-  useEffect(() => void loadTail(), [loadTail])
+  const show = useCallback((found: LogPage, front: LogPage | null) => {
+    turn.current += 1
+    next.current = found.next ?? ''
+    previous.current = front?.previous ?? ''
+    rest.current = Boolean(found.more)
+    setLines(joined(front?.lines ?? [], found.lines))
+    setComplete(!front?.previous)
+    setError(null)
+    setLoading(false)
+  }, [])
+
+  const around = useCallback(
+    async (id: string) => {
+      const front = await page({ before: id, limit: AROUND })
+      const found = await page({ after: front.lines.at(-1)?.id ?? '', limit: PAGE })
+      if (!found.lines.some((line) => line.id === id)) return false
+      show(found, front)
+      return true
+    },
+    [page, show],
+  )
+
+  const toStart = useCallback(async () => {
+    setLoading(true)
+    try {
+      show(await page({ after: '', limit: PAGE }), null)
+    } catch (failure) {
+      setError(failure)
+      setLoading(false)
+    }
+  }, [page, show])
+
+  const first = useRef(place)
+  useEffect(() => {
+    const id = first.current
+    first.current = ''
+    if (!id) return void loadTail()
+    void around(id).then(
+      (there) => !there && void loadTail(),
+      () => void loadTail(),
+    )
+  }, [loadTail, around])
 
   const follow = useCallback(
     async (mine: number) => {
@@ -140,19 +185,9 @@ export function useLogs(run: string, filter: LogFilter, live: boolean): Logs {
     const line = found.lines[0]
     if (!line) return ''
     if (lines.some((one) => one.id === line.id)) return line.id
-    const [front, behind] = await Promise.all([
-      page({ before: line.id, limit: AROUND }),
-      page({ after: line.id, limit: PAGE }),
-    ])
-    turn.current += 1
-    setLoading(false)
-    next.current = behind.next ?? ''
-    previous.current = front.previous ?? ''
-    rest.current = Boolean(behind.more)
-    setLines(joined([...front.lines, line], behind.lines))
-    setComplete(!front.previous)
+    await around(line.id)
     return line.id
-  }, [complete, lines, run, rank, attempt, page])
+  }, [complete, lines, run, rank, attempt, around])
 
   return {
     lines,
@@ -163,6 +198,8 @@ export function useLogs(run: string, filter: LogFilter, live: boolean): Logs {
     later: () => void later(),
     firstError,
     toEnd: () => void loadTail(),
+    toStart: () => void toStart(),
+    around,
   }
 }
 

@@ -6,6 +6,7 @@ import { sentence, word } from '@/i18n'
 import { cardHours } from '@/lib/format'
 import { tone } from '@/lib/states'
 import { CopyButton } from '@/ui/Copy'
+import { Marks } from '@/ui/Marks'
 import { Tag } from '@/ui/Small'
 import { State } from '@/ui/State'
 import { Ago, Span } from '@/ui/Time'
@@ -25,6 +26,7 @@ export function Head({ detail, tab }: { detail: RunDetail; tab: string }) {
           {run.name || run.ref}
         </h1>
         <State state={run.state} share={share} pill />
+        <Marks kinds={run.marks ?? open(detail)} words />
         <Verbs run={run} />
       </div>
       <div className={css.meta}>
@@ -52,6 +54,11 @@ export function Head({ detail, tab }: { detail: RunDetail; tab: string }) {
       <Tabs detail={detail} tab={tab} />
     </header>
   )
+}
+
+/** Kinds of what is open, from the record itself. */
+function open(detail: RunDetail): string[] {
+  return (detail.anomalies ?? []).filter((one) => one.open ?? true).map((one) => one.kind)
 }
 
 function Item({ name, children }: { name: string; children: ReactNode }) {

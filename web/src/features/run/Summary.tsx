@@ -4,6 +4,7 @@ import { Attempts } from './Attempts'
 import { Ended } from './Ended'
 import { Events } from './Events'
 import { Latest } from './Latest'
+import { Noticed, Steps } from './Noticed'
 import { Pinned } from './Pinned'
 import { ProgressPanel } from './ProgressPanel'
 import css from './run.module.css'
@@ -21,10 +22,12 @@ export function Summary({ detail, charts }: Props) {
     <div className={css.columns}>
       <div className={css.stack}>
         <Ended detail={detail} />
+        <Noticed detail={detail} />
         <ProgressPanel run={detail.run} />
         <Latest id={detail.run.id} summary={detail.summary ?? {}} />
         {charts}
         <Stages stages={detail.stages ?? []} />
+        <Steps detail={detail} />
         <Attempts detail={detail} />
         <Events detail={detail} />
       </div>

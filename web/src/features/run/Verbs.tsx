@@ -1,6 +1,7 @@
 import { ActionIcon, Button, Menu } from '@mantine/core'
 import { notifications } from '@mantine/notifications'
-import { Ellipsis, Hand, Pause, Play, RotateCcw, Square, SquareTerminal } from 'lucide-react'
+import { useNavigate } from '@tanstack/react-router'
+import { CopyPlus, Ellipsis, Hand, Pause, Play, RotateCcw, Square, SquareTerminal } from 'lucide-react'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import type { RunView } from '@/api/types'
@@ -13,6 +14,7 @@ const ICONS = { stop: Square, pause: Pause, resume: Play, retry: RotateCcw, hold
 
 export function Verbs({ run }: { run: RunView }) {
   const { t } = useTranslation()
+  const navigate = useNavigate()
   const [asked, setAsked] = useState<Verb | null>(null)
   return (
     <div className={css.verbs}>
@@ -30,6 +32,15 @@ export function Verbs({ run }: { run: RunView }) {
           </Button>
         )
       })}
+      {!run.outside && (
+        <Button
+          variant="default"
+          leftSection={<CopyPlus size={13} aria-hidden />}
+          onClick={() => void navigate({ to: '/new', search: { like: run.id } })}
+        >
+          {t('clone_edit')}
+        </Button>
+      )}
       <Commands run={run} />
       {asked && <VerbConfirm verb={asked} run={run} onClose={() => setAsked(null)} />}
     </div>

@@ -28,11 +28,6 @@ export function FilterBox({ value, error, onChange, box, project, known }: Props
   const list = useCombobox({ onDropdownClose: () => list.resetSelectedOption() })
   const { data } = useQuery({ ...columnNames(project), enabled: caret >= 0 })
   useEffect(() => setText(value), [value])
-  useEffect(() => {
-    if (text === value) return
-    const timer = setTimeout(() => onChange(text), 350)
-    return () => clearTimeout(timer)
-  }, [text, value, onChange])
   const offer = useMemo(() => {
     const names = (some: { name: string }[] | undefined) => (some ?? []).map(({ name }) => name)
     return caret < 0
@@ -54,6 +49,12 @@ export function FilterBox({ value, error, onChange, box, project, known }: Props
     requestAnimationFrame(() => box.current?.setSelectionRange(at, at))
   }
   const shown = Boolean(offer) && list.dropdownOpened
+  // While completions are offered the filter is most likely half a one.
+  useEffect(() => {
+    if (text === value) return
+    const timer = setTimeout(() => onChange(text), shown ? 1200 : 350)
+    return () => clearTimeout(timer)
+  }, [text, value, onChange, shown])
   return (
     <div className={css.filter}>
       <Combobox store={list} onOptionSubmit={take} position="bottom-start" width={360} offset={4}>
@@ -102,7 +103,7 @@ export function FilterBox({ value, error, onChange, box, project, known }: Props
           </Combobox.Options>
         </Combobox.Dropdown>
       </Combobox>
-      {Boolean(error) && (
+      {Boolean(error) && !shown && (
         <div className={css.note}>
           <ErrorNote error={error} />
         </div>

@@ -4,6 +4,7 @@ import type { RunView } from '@/api/types'
 import { type Key, word } from '@/i18n'
 import { fieldOf } from '@/lib/complete'
 import { cardHours, duration, measure, number, plain } from '@/lib/format'
+import { Marks } from '@/ui/Marks'
 import { Bar, Middle, Tag } from '@/ui/Small'
 import { State } from '@/ui/State'
 import { Ago, Span } from '@/ui/Time'
@@ -25,6 +26,15 @@ export interface RunColumn {
 export function share(run: RunView): number | undefined {
   const { step = 0, steps_total: total = 0 } = run.progress ?? {}
   return total > 0 ? step / total : undefined
+}
+
+function RunState({ run }: { run: RunView }) {
+  return (
+    <>
+      <State state={run.state} share={share(run)} />
+      <Marks kinds={run.marks} />
+    </>
+  )
 }
 
 function RunName({ run }: { run: RunView }) {
@@ -53,7 +63,7 @@ function RunProgress({ run }: { run: RunView }) {
 }
 
 export const FIXED: RunColumn[] = [
-  { id: 'state', title: 'col_state', width: 122, order: 'state', cell: (run) => <State state={run.state} share={share(run)} /> },
+  { id: 'state', title: 'col_state', width: 122, order: 'state', cell: (run) => <RunState run={run} /> },
   { id: 'name', title: 'col_run', width: 240, order: 'name', cell: (run) => <RunName run={run} /> },
   { id: 'progress', title: 'col_progress', width: 140, cell: (run) => <RunProgress run={run} /> },
   { id: 'owner', title: 'col_owner', width: 100, order: 'owner', cell: (run) => <span className="cut">{run.owner || '–'}</span> },
