@@ -85,11 +85,23 @@ def show(
 
 
 @app.command("pull", help=say("cli.about.data.pull"))
-def pull(ref: Ref, to: Target = None) -> None:
+def pull(
+    ref: Ref,
+    paths: Annotated[
+        list[str] | None, typer.Argument(metavar="[PATH]...", help=say("cli.opt.pull_paths"), show_default=False)
+    ] = None,
+    to: Target = None,
+    rate: Annotated[float, typer.Option("--rate", min=0, metavar="MB/S", help=say("cli.opt.pull_rate"))] = 0.0,
+) -> None:
+    from trackbed.storage.transfer import Meter
+
     live = output.Live(every_s=2.0)
+    meter = Meter(lambda speed: output.coming(live, speed.done, speed.total, speed.bytes_per_s, speed.left_s))
     with client() as api:
         target = to or Path(ref.rpartition("/")[2].partition("@")[0])
-        version = api.data.pull(ref, target, on_progress=lambda done, total: output.sending(live, done, total))
+        version = api.data.pull(
+            ref, target, paths=paths or (), bytes_per_s=rate * 1e6 or None, on_progress=meter
+        )  # fmt: skip
     live.clear()
     if not output.emit_json(version):
         output.line(

@@ -44,9 +44,11 @@ def export(
 
 @app.command("rotate", help=say("cli.about.keys.rotate"))
 def rotate(store: Place = "") -> None:
+    from trackbed.storage.domains import further_places
     from trackbed.storage.open import open_backend
 
-    old, new = _keys().rotate(open_backend(store or here()))
+    place = store or here()
+    old, new = _keys().rotate(open_backend(place), further_places(place))
     if not output.emit_json({"old": old, "new": new}):
         output.line(say("cli.keys_rotated", old=old, new=new))
 

@@ -130,6 +130,14 @@ def sending(live: "Live", done: int, total: int, *, indent: str = "") -> None:
         live.show(indent + context.say("cli.sending", done=format_size(done), total=format_size(total)))
 
 
+def coming(live: "Live", done: int, total: int, bytes_per_s: float, left_s: float | None) -> None:
+    """Show how much has come, how fast, and the time left."""
+    if total >= SAID_BYTES:
+        left = "-" if left_s is None else format_duration(left_s)
+        speed = format_size(round(bytes_per_s))
+        live.show(context.say("cli.coming", done=format_size(done), total=format_size(total), speed=speed, left=left))
+
+
 class Live:
     """One line that is written over on a terminal; elsewhere a line every few seconds."""
 

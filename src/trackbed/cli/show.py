@@ -64,6 +64,7 @@ def show(run: Run, steps: Annotated[bool, typer.Option("--steps", help=say("cli.
         show_trial(detail.trial)
     _stages(detail.stages)
     _attempts(detail.attempts)
+    _inputs(detail.attempts)
     print_anomalies(detail.anomalies)
     if keys:
         output.line()
@@ -85,6 +86,17 @@ def show(run: Run, steps: Annotated[bool, typer.Option("--steps", help=say("cli.
         output.line()
         output.table([say(f"cli.word.{name}") for name in ("artifact", "kind", "size")],
                      [[a.path, word(f"artifact_kind.{a.kind}", a.kind), format_size(a.size_bytes)] for a in detail.artifacts])  # fmt: skip
+
+
+def _inputs(attempts: "list[AttemptView]") -> None:
+    """What the newest attempt's nodes had in their caches, and how long it waited for the rest."""
+    found = attempts[-1].inputs if attempts else []
+    if not found:
+        return
+    size, fetched = sum(one.size_bytes for one in found), sum(one.fetched_bytes for one in found)
+    share = f"{100 * (size - fetched) / size:.0f}%" if size else "-"
+    wait = format_duration(sum(one.seconds for one in found))
+    output.line(say("cli.inputs", size=format_size(size), share=share, fetched=format_size(fetched), wait=wait))
 
 
 def _value(key: str, value: float | str | None) -> str:

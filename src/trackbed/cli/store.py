@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from trackbed.base.errors import Denied
-from trackbed.base.home import home
+from trackbed.base.home import home, store_url
 from trackbed.base.units import format_size, parse_duration
 from trackbed.cli import output
 from trackbed.cli.context import client, say
@@ -149,19 +149,23 @@ def move_store(
     rate: Annotated[float, typer.Option("--rate", metavar="MB/S", help=say("cli.opt.store_rate"))] = 0.0,
 ) -> None:
     from trackbed.storage.backends.paced import PacedBackend
-    from trackbed.storage.move import move
+    from trackbed.storage.domains import domain_ids, domain_url
+    from trackbed.storage.move import MoveReport, move
     from trackbed.storage.open import open_backend
     from trackbed.storage.transfer import Meter, Pace, Speed
 
-    source, target = open_backend(store or here()), open_backend(to)
+    place = store or here()
+    domains = domain_ids(open_backend(place))
     live = output.Live(every_s=2.0)
 
     def show(speed: Speed) -> None:
         left = "-" if speed.left_s is None else f"{speed.left_s:.0f} s"
         live.show(say("cli.store_moving", done=format_size(speed.done), total=format_size(speed.total), left=left))
 
-    paced = PacedBackend(target, Pace(rate * 1e6)) if rate else target
-    report = move(source, paced, on_progress=Meter(show))
+    pace, report = Pace(rate * 1e6) if rate else None, MoveReport()
+    for domain in [*domains, ""]:  # the first one last: nothing opens at the new place before all is there
+        source, target = open_backend(domain_url(place, domain)), open_backend(domain_url(to, domain))
+        report = report.plus(move(source, PacedBackend(target, pace) if pace else target, on_progress=Meter(show)))
     live.clear()
     if not output.emit_json(_plain(report)):
         output.line(
@@ -186,7 +190,7 @@ def check(
 
 def here() -> str:
     """URL of the store of this home folder."""
-    return (home() / "store").absolute().as_uri()
+    return store_url(home())
 
 
 def has_key() -> bool:
@@ -198,12 +202,18 @@ def has_key() -> bool:
 
 def open_here(url: str = "") -> "ChunkStore":
     """Open a store with the key of this home folder, with an index of its own so that nothing of the server is needed."""
+    return open_all(url)[0]
+
+
+def open_all(url: str = "") -> "list[ChunkStore]":
+    """All domains of a store, the first one first."""
+    from trackbed.storage.domains import domain_urls, further_places
     from trackbed.storage.key_file import KeyFile
     from trackbed.storage.open import Options, open_backend, open_chunks
 
     place = url or here()
-    master = KeyFile(home() / "keys").master(open_backend(place))
-    return open_chunks(place, master, Options(cache=home() / "cache" / "verify"))
+    master = KeyFile(home() / "keys").master(open_backend(place), further_places(place))
+    return [open_chunks(one, master, Options(cache=home() / "cache" / "verify")) for one in domain_urls(place)]
 
 
 def _by_key(url: str, share: float, repair: bool, rebuild: bool) -> "VerifyReply":
@@ -213,26 +223,32 @@ def _by_key(url: str, share: float, repair: bool, rebuild: bool) -> "VerifyReply
     from trackbed.storage.verify import verify as read_through
     from trackbed.wire.store import BrokenView, VerifyReply
 
-    store = open_here(url)
-    if rebuild:
-        store.index.rebuild(store.backend, store.read_rows)
+    total = VerifyReply(clean=True)
     live = output.Live(every_s=2.0)
-    report = read_through(
-        store,
-        share=share,
-        on_progress=lambda done, total: live.show(
-            say("cli.store_reading", done=format_size(done), total=format_size(total))
-        ),
-    )
+    for store in open_all(url):
+        if rebuild:
+            store.index.rebuild(store.backend, store.read_rows)
+        report = read_through(
+            store,
+            share=share,
+            on_progress=lambda done, total: live.show(
+                say("cli.store_reading", done=format_size(done), total=format_size(total))
+            ),
+        )
+        told: dict[str, Any] = dataclasses.asdict(report)
+        told["broken"] = [BrokenView(what=one.what, code=one.code, why=one.why) for one in report.broken]
+        if repair and report.broken:
+            done = mend(store, report.broken)
+            told |= {
+                "quarantined": done.quarantined,
+                "frames_saved": done.frames_saved,
+                "frames_lost": done.frames_lost,
+            }
+            told["broken_trees"] = [BrokenView(what=one.what, code=one.code, why=one.why) for one in done.broken_trees]
+        store.close()
+        total = total.plus(VerifyReply(clean=report.clean, **told))
     live.clear()
-    told: dict[str, Any] = dataclasses.asdict(report)
-    told["broken"] = [BrokenView(what=one.what, code=one.code, why=one.why) for one in report.broken]
-    if repair and report.broken:
-        done = mend(store, report.broken)
-        told |= {"quarantined": done.quarantined, "frames_saved": done.frames_saved, "frames_lost": done.frames_lost}
-        told["broken_trees"] = [BrokenView(what=one.what, code=one.code, why=one.why) for one in done.broken_trees]
-    store.close()
-    return VerifyReply(clean=report.clean, **told)
+    return total
 
 
 def _by_server(share: float, more: bool) -> "VerifyReply":

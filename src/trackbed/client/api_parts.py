@@ -11,7 +11,8 @@ from trackbed.base.entropy import new_id
 from trackbed.base.errors import BadInput, Damaged, NotFound
 from trackbed.base.home import home
 from trackbed.client.connection import Connection, encode, part
-from trackbed.client.push import Progress, pull, push
+from trackbed.client.pull import pull
+from trackbed.client.push import Progress, push
 from trackbed.domain.names import name_of
 from trackbed.formats.tree import Entry, show
 from trackbed.storage.scan import Scan, scan
@@ -90,16 +91,22 @@ class Data:
     ) -> DatasetVersionView:  # fmt: skip
         """Make a version from a folder that was scanned before."""
         _checked(name, "dataset_name_bad")
-        digest = push(self._connection, found, on_progress=on_progress)
+        digest = push(self._connection, found, space=space, on_progress=on_progress)
         body = DatasetCommit(digest=digest, kind=kind, message=message, space=space)
         return self._connection.post(
             f"/api/v1/datasets/{part(name)}/versions", DatasetVersionView, body, key=new_id("idm")
         )
 
-    def pull(self, ref: str, target: Path | str, *, on_progress: Progress | None = None) -> DatasetVersionView:
-        """Write a version into an empty folder, verified."""
+    def pull(
+        self, ref: str, target: Path | str, *, paths: Sequence[str] = (), bytes_per_s: float | None = None,
+        on_progress: Progress | None = None,
+    ) -> DatasetVersionView:  # fmt: skip
+        """Write a version, or what lies at or below `paths` of it, into an empty folder, verified; resumed after a break."""
         version = self.resolve(ref)
-        pull(self._connection, version.digest, Path(target), on_progress=on_progress)
+        pull(
+            self._connection, version.digest, Path(target), paths=paths, bytes_per_s=bytes_per_s,
+            on_progress=on_progress,
+        )  # fmt: skip
         return version
 
     def download_artifact(self, run: str, path: str, target: Path, artifacts: list[ArtifactView]) -> Path:

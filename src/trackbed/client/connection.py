@@ -58,12 +58,12 @@ class Connection:
     def get(self, path: str, kind: type[T], query: Query | None = None) -> T:
         return self.decode(self.send("GET", path, query=query), kind)
 
-    def post(self, path: str, kind: type[T], body: Any = None, *, key: str = "") -> T:
+    def post(self, path: str, kind: type[T], body: Any = None, *, key: str = "", query: Query | None = None) -> T:
         """Send a record. With a `key` the call may be repeated: the server does it once."""
-        return self.decode(self.send("POST", path, content=encode(body), key=key), kind)
+        return self.decode(self.send("POST", path, query=query, content=encode(body), key=key), kind)
 
-    def put(self, path: str, kind: type[T], body: Any) -> T:
-        return self.decode(self.send("PUT", path, content=encode(body)), kind)
+    def put(self, path: str, kind: type[T], body: Any, *, query: Query | None = None) -> T:
+        return self.decode(self.send("PUT", path, query=query, content=encode(body)), kind)
 
     def patch(self, path: str, kind: type[T], body: Any) -> T:
         return self.decode(self.send("PATCH", path, content=encode(body)), kind)
@@ -101,11 +101,14 @@ class Connection:
         return self._patiently(once, again=again)
 
     @contextmanager
-    def stream(self, path: str, *, query: Query | None = None, timeout_s: float = 60.0) -> Generator[httpx.Response]:
+    def stream(
+        self, path: str, *, query: Query | None = None, headers: dict[str, str] | None = None, timeout_s: float = 60.0
+    ) -> Generator[httpx.Response]:
         """Open an answer whose body is read bit by bit."""
         params = {name: value for name, value in (query or {}).items() if value is not None and value != ""}
         try:
-            with self._http.stream("GET", path, params=params, timeout=httpx.Timeout(timeout_s, connect=5.0)) as answer:
+            timeout = httpx.Timeout(timeout_s, connect=5.0)
+            with self._http.stream("GET", path, params=params, headers=headers, timeout=timeout) as answer:
                 if not answer.is_success:
                     answer.read()
                     raise problem(answer)

@@ -50,7 +50,7 @@ class Prepared:
         captured = self.capture()
         environment, notes = self._environment(connection, told)
         if not dry_run:
-            push(connection, captured.scan, on_progress=on_progress)
+            push(connection, captured.scan, space=self.loaded.spec.space, on_progress=on_progress)
         request = SubmitRequest(
             spec=self.loaded.spec, tree=None if dry_run else captured.facts, environment=environment, dry_run=dry_run,
             values=self.loaded.values, set_fields=self.loaded.set_fields, trial=trial,

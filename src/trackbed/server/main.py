@@ -28,17 +28,20 @@ from trackbed import access
 from trackbed.base import logging
 from trackbed.base.clock import SystemClock
 from trackbed.base.errors import Conflict, Internal, TrackbedError
+from trackbed.base.home import remember_store
 from trackbed.clusters import open_engine
 from trackbed.db import Database, Tx
 from trackbed.domain.scope import SYSTEM, Permission
 from trackbed.server import auth, static_files
 from trackbed.server.app import App, Settings
 from trackbed.server.board import Board
+from trackbed.server.domains import Domains, SpaceStore
 from trackbed.server.idempotency import recall
 from trackbed.server.installation import first_admin, prepare_installation, read_json, write_credentials, write_private
 from trackbed.server.loops import runner
 from trackbed.server.mlflow import routes as mlflow
 from trackbed.server.mlflow.errors import answer
+from trackbed.server.pointers import database_refs
 from trackbed.server.routes import access as access_routes
 from trackbed.server.routes import (
     artifacts,
@@ -62,9 +65,10 @@ from trackbed.server.routes import (
     templates,
 )
 from trackbed.server.stream import Feed
+from trackbed.storage.chunks import ChunkStore
+from trackbed.storage.domains import domain_url, further_places
 from trackbed.storage.key_file import KeyFile
 from trackbed.storage.open import Options, open_backend, open_chunks
-from trackbed.storage.store import Store
 from trackbed.storage.transfer import Pace
 
 MOST_BODY = 64 << 20  # bytes; blob and frame routes set their own
@@ -172,9 +176,13 @@ def open_app(settings: Settings) -> App:
     db = Database.open(settings.database_url, clock=clock)
     try:
         db.prepare()
+        first = open_sealed(settings, db=db)
+        remember_store(settings.home, settings.store_url)
+        domains = Domains(db, first, lambda domain: open_sealed(settings, domain, db=db))
         app = App(
             db=db,
-            store=open_sealed(settings),
+            store=SpaceStore(domains, first),
+            domains=domains,
             engine=open_engine(settings.cluster, home=settings.home, cards=settings.card_slots or None),
             clock=clock,
             home=settings.home,
@@ -182,18 +190,24 @@ def open_app(settings: Settings) -> App:
             started_us=clock.now_us(),
         )
         prepare_installation(app)
+        domains.prepare()
     except BaseException:
         db.close()
         raise
     return app
 
 
-def open_sealed(settings: Settings) -> Store:
-    """The chunk store of an installation, under the master key of its home folder; both are made at the first start."""
-    master = KeyFile(settings.home / "keys").master(open_backend(settings.store_url))
+def open_sealed(settings: Settings, domain: str = "", *, db: Database | None = None) -> ChunkStore:
+    """A domain of an installation's store, under the master key of its home folder; both are made at the first start.
+
+    Where the place keeps no conditions, pointers live in the database.
+    """
+    place = open_backend(settings.store_url)
+    master = KeyFile(settings.home / "keys").master(place, further_places(settings.store_url))
     cache = settings.home / "cache" / "index" if settings.store_url.startswith("s3:") else None
     pace = Pace(settings.store_rate) if settings.store_rate else None
-    return open_chunks(settings.store_url, master, Options(cache=cache, pace=pace))
+    refs = database_refs(db, domain) if db is not None and not getattr(place, "conditions", True) else None
+    return open_chunks(domain_url(settings.store_url, domain), master, Options(cache=cache, pace=pace, refs=refs))
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from trackbed.base.errors import BadInput, NotYet
 from trackbed.base.home import home as default_home
+from trackbed.base.home import store_url
 from trackbed.domain.lease import LeaseTimes
 
 PORT = 8470
@@ -72,7 +73,7 @@ class Settings:
         if not self.database_url:
             object.__setattr__(self, "database_url", f"sqlite:///{self.home / 'trackbed.sqlite3'}")
         if not self.store_url:
-            object.__setattr__(self, "store_url", (self.home / "store").absolute().as_uri())
+            object.__setattr__(self, "store_url", store_url(self.home))
 
     @property
     def card_slots(self) -> int:

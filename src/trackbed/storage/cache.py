@@ -16,15 +16,16 @@ import threading
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
 from trackbed.base.errors import BadInput, StorageFull
 from trackbed.base.ids import Digest
-from trackbed.formats.tree import is_digest, tree_digest
+from trackbed.formats.tree import Entry, is_digest, tree_digest
 from trackbed.storage.files import disk, remove_tree
 from trackbed.storage.scan import scan
-from trackbed.storage.store import Progress, Store
+from trackbed.storage.store import Progress
 
 _KEEP_FREE_BYTES = 256 * 1024 * 1024  # of the disk, for those who write to it
 
@@ -50,10 +51,19 @@ class CacheCounts(msgspec.Struct):
         return self.hits / asked if asked else 0.0
 
 
+class Trees(Protocol):
+    """What a cache asks of a store; see there."""
+
+    def read_listing(self, digest: Digest) -> list[Entry]: ...
+    def get_tree(
+        self, digest: Digest, target: Path, *, read_only: bool = False, on_progress: Progress | None = None
+    ) -> None: ...
+
+
 class NodeCache:
     """Many processes of one node share a folder. Close it, or end, to let go of its trees."""
 
-    def __init__(self, root: Path, store: Store, *, limit_bytes: int | None = None) -> None:
+    def __init__(self, root: Path, store: Trees, *, limit_bytes: int | None = None) -> None:
         self._root = root.absolute()
         self._store = store
         self._limit = limit_bytes if limit_bytes is not None else _limit(self._root)
@@ -94,6 +104,14 @@ class NodeCache:
     def has(self, digest: Digest) -> bool:
         """Tell whether a tree can be had without fetching."""
         return self._trusted(self._place(digest))
+
+    def size_of(self, digest: Digest) -> int:
+        """Bytes of a tree that is here; 0 where nobody knows."""
+        try:
+            data = self._place(digest).with_suffix(".json").read_bytes()
+            return msgspec.json.decode(data, type=_Mark).size_bytes
+        except (OSError, msgspec.DecodeError):
+            return 0
 
     def counts(self) -> CacheCounts:
         return _counts(self._root)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import msgspec
 
 from trackbed.base import faults
-from trackbed.base.errors import Conflict, Damaged
+from trackbed.base.errors import Conflict, Damaged, Unavailable
 from trackbed.base.ids import Digest, FileDigest
 from trackbed.storage.backends.port import Backend, ObjectInfo
 from trackbed.storage.index import PACKS
@@ -225,7 +225,7 @@ def locked(backend: Backend, now: Callable[[], float]) -> Generator[None]:
     found = backend.read(_LOCK)
     if found is not None and msgspec.json.decode(found[0], type=_Lock).until_us > int(now() * 1_000_000):
         raise Conflict("storage_gc_running", where=backend.url)
-    if not backend.put_if(_LOCK, data, version=found[1] if found else None):
+    if not _take(backend, data, found[1] if found else None):
         raise Conflict("storage_gc_running", where=backend.url)
     try:
         yield
@@ -233,3 +233,15 @@ def locked(backend: Backend, now: Callable[[], float]) -> Generator[None]:
         left = backend.read(_LOCK)
         if left is not None and left[0] == data:
             backend.delete(_LOCK)
+
+
+def _take(backend: Backend, data: bytes, version: str | None) -> bool:
+    """Put the lock. Where no conditions are kept, whoever calls sees to it that it is the only one (the server's lease)."""
+    try:
+        return backend.put_if(_LOCK, data, version=version)
+    except Unavailable as fault:
+        if fault.code != "storage_no_conditions":
+            raise
+    backend.put(_LOCK, data)
+    left = backend.read(_LOCK)
+    return left is not None and left[0] == data

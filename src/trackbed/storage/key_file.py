@@ -6,6 +6,7 @@ keys/exported          fingerprint of the key that a recovery kit was written fo
 """
 
 import secrets
+from collections.abc import Sequence
 from pathlib import Path
 
 from trackbed.base import faults
@@ -24,10 +25,10 @@ class KeyFile:
         self._next = folder / "master.key.next"
         self._exported = folder / "exported"
 
-    def master(self, backend: Backend) -> bytes:
+    def master(self, backend: Backend, others: Sequence[Backend] = ()) -> bytes:
         """Return the key that opens the store at this place; make one only for a place that has no store yet.
 
-        A rotation that was cut off is brought to its end.
+        A rotation that was cut off is brought to its end, or back: `others` are the places of the further domains.
 
         Raises:
             NotFound: `key_missing`, there is a store but no key for it.
@@ -37,6 +38,10 @@ class KeyFile:
             waiting = read_master(self._next)
             if fingerprint(waiting) == sealed:
                 write_master(self.path, waiting)
+            else:
+                for other in others:
+                    if sealed_with(other) == fingerprint(waiting):
+                        rotate(other, waiting, read_master(self.path))
             with disk(self._next):
                 self._next.unlink()
                 sync_folder(self._folder)
@@ -48,15 +53,20 @@ class KeyFile:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return make_master(self.path)
 
-    def rotate(self, backend: Backend) -> tuple[str, str]:
-        """Make a new master key and wrap the store's secrets under it; return both fingerprints, old and new.
+    def rotate(self, backend: Backend, others: Sequence[Backend] = ()) -> tuple[str, str]:
+        """Make a new master key and wrap the secrets of all domains under it; return both fingerprints, old and new.
 
-        A kill at any point leaves a key in this folder that opens the store.
+        The first domain comes last: whether it has moved says which way a rotation that was cut off goes on. A kill at
+        any point leaves a key in this folder that opens the store.
         """
-        old = self.master(backend)
+        old = self.master(backend, others)
         new = secrets.token_bytes(32)
         write_master(self._next, new)
         faults.point("rotate.written")
+        for other in others:
+            if sealed_with(other):  # marked, and not made yet
+                rotate(other, old, new)
+                faults.point("rotate.domain")
         rotate(backend, old, new)
         faults.point("rotate.moved")
         write_master(self.path, new)

@@ -14,7 +14,7 @@ from trackbed.storage.backends.port import Backend, ObjectInfo
 from trackbed.storage.store import Progress
 from trackbed.storage.transfer import Tally
 
-_ORDER = ("packs/", "trees/", "refs/", "quarantine/", "keys/")
+_ORDER = ("packs/", "trees/", "refs/", "quarantine/", "domains/", "keys/")
 _LAST = "format"
 _THREADS = 2  # objects of at most 64 MiB each in memory
 
@@ -26,6 +26,13 @@ class MoveReport:
     copied: int = 0
     already: int = 0  # were there, with the same bytes
     kept_back: list[str] = field(default_factory=list[str])  # at the new place only; never deleted
+
+    def plus(self, other: "MoveReport") -> "MoveReport":
+        """Both together: of several domains."""
+        return MoveReport(
+            self.objects + other.objects, self.bytes + other.bytes, self.copied + other.copied,
+            self.already + other.already, self.kept_back + other.kept_back,
+        )  # fmt: skip
 
 
 def move(source: Backend, target: Backend, *, on_progress: Progress | None = None) -> MoveReport:

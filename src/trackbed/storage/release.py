@@ -31,6 +31,13 @@ class ReleaseReport:
     bytes_freed: int = 0
     bytes_marked: int = 0
 
+    def __add__(self, other: "ReleaseReport") -> "ReleaseReport":
+        """Both together: of several domains."""
+        return ReleaseReport(
+            self.done + other.done, self.waiting + other.waiting, self.packs_freed + other.packs_freed,
+            self.bytes_freed + other.bytes_freed, self.bytes_marked + other.bytes_marked,
+        )  # fmt: skip
+
 
 def release(
     store: Kept,

@@ -3,7 +3,8 @@
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 
 import httpx
 import msgspec
@@ -36,6 +37,15 @@ class Server:
     def get(self, what: str, *, timeout_s: float) -> httpx.Response:
         """Ask for something of the attempt; raises httpx.HTTPError when no answer comes."""
         return self._http.get(f"{self._url}{self._attempt}/{what}", timeout=httpx.Timeout(timeout_s, connect=5.0))
+
+    @contextmanager
+    def stream(
+        self, path: str, query: dict[str, str], *, headers: dict[str, str] | None = None
+    ) -> Generator[httpx.Response]:
+        """Ask for something that this attempt may read, as it streams in; raises httpx.HTTPError when no answer comes."""
+        timeout = httpx.Timeout(60.0, connect=5.0)
+        with self._http.stream("GET", self._url + path, params=query, headers=headers, timeout=timeout) as answer:
+            yield answer
 
     def frames(self, batch: bytes) -> FramesReceipt:
         """Post spool frames; raises for everything but a receipt."""

@@ -7,6 +7,7 @@ checkpoints, vitals and the relay have threads of their own. None of them can en
 import errno
 import os
 import time
+from pathlib import Path
 
 import msgspec
 
@@ -30,7 +31,7 @@ from trackbed.supervisor.relay_mlflow import Mlflow
 from trackbed.supervisor.relay_told import Spooler
 from trackbed.supervisor.saving import Ended
 from trackbed.supervisor.vitals import EVERY_S, TRIAL_EVERY_S, Vitals, oom_kills, peak_rss_bytes
-from trackbed.wire.attempts import Order
+from trackbed.wire.attempts import InputsReport, Order
 from trackbed.wire.environments import EnvironmentFound
 
 _BEAT_S = 0.02  # how soon an end or an order is seen
@@ -69,16 +70,19 @@ class Living:
         report_end(self._attempt, judged)
 
     def _prepare(self) -> Inputs:
-        inputs = self._attempt.preparation.run(self._between)
-        self._settle_environment()
+        preparation = self._attempt.preparation
+        inputs = preparation.run(self._between)
+        pack = preparation.pack()
+        if preparation.fetches:
+            told = InputsReport(epoch=self._given.epoch, node_rank=self._given.node_rank, inputs=preparation.fetches)
+            self._attempt.sender.journal.add(told)
+        self._settle_environment(pack)
         self._between()
         return inputs
 
-    def _settle_environment(self) -> None:
+    def _settle_environment(self, pack: Path | None) -> None:
         given = self._given
-        settled = environment.settle(
-            given.environment, self._attempt.preparation.pack(), self._attempt.folder.root / "environment"
-        )
+        settled = environment.settle(given.environment, pack, self._attempt.folder.root / "environment")
         self._given = msgspec.structs.replace(given, environment=settled.document)
         cards = [self._attempt.slot.card_kind] * len(self._attempt.slot.cards)
         surroundings = around(cards, variables_of(given, os.environ))

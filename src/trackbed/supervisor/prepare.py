@@ -4,6 +4,7 @@ import logging
 import os
 import random
 import socket
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,13 +12,15 @@ from typing import Any
 
 import msgspec
 
-from trackbed.base.errors import Internal, NotYet
+from trackbed.base.errors import Internal, NotYet, StorageFull
 from trackbed.base.ids import Digest
 from trackbed.clusters import NodeFolder
 from trackbed.clusters.node_folder import replace
-from trackbed.storage.cache import NodeCache
+from trackbed.storage.cache import NodeCache, Trees
 from trackbed.storage.store import Store
-from trackbed.wire.attempts import Assignment
+from trackbed.supervisor.lease import Server
+from trackbed.supervisor.reaching import Reaching
+from trackbed.wire.attempts import Assignment, InputFetch
 
 Opener = Callable[[str], Store]  # the store at a URL, the same one again where nothing changed
 
@@ -35,6 +38,7 @@ class Preparation:
 
     def __init__(self, assignment: Assignment, folder: NodeFolder, open_store: Opener) -> None:
         self._assignment, self._folder, self._open = assignment, folder, open_store
+        self.fetches: list[InputFetch] = []  # what each input cost
         self._cache: NodeCache | None = None  # holds the trees of this attempt for as long as its supervisor lives
 
     @property
@@ -54,7 +58,7 @@ class Preparation:
         between()
         self._write_documents()
         if given.tree and not any(folder.work.iterdir()):
-            self.store.get_tree(Digest(given.tree), folder.work)
+            self._with_room(lambda: self.store.get_tree(Digest(given.tree), folder.work))
         inputs = Inputs()
         for name, pin in given.data.items():
             between()
@@ -67,7 +71,11 @@ class Preparation:
             inputs.from_ = self._link(folder.root / "from", given.from_.digest, one_file=False)
         if given.resume is not None:
             between()
-            restore(self.store, folder.checkpoints, given.resume.name, given.resume.digest)
+            resume, begun_s = given.resume, time.monotonic()
+            there = (folder.checkpoints / resume.name).exists()
+            self._with_room(lambda: restore(self.store, folder.checkpoints, resume.name, resume.digest))
+            size = sum(entry.size for entry in self.store.read_listing(Digest(resume.digest)))
+            self._note("checkpoint", size, 0 if there else size, begun_s)
         between()
         return inputs
 
@@ -75,8 +83,12 @@ class Preparation:
         """Return the node's copy of the packed environment; None where there is no pack."""
         if not self._assignment.pack:
             return None
-        self._cache = self._cache or NodeCache(self._folder.cache, self.store)
-        return node_copy(self._cache, Digest(self._assignment.pack))
+        digest, cache, begun_s = Digest(self._assignment.pack), self._node_cache(), time.monotonic()
+        was_here = cache.has(digest)
+        place = node_copy(cache, digest)
+        size = cache.size_of(digest)
+        self._note("environment", size, 0 if was_here else size, begun_s)
+        return place
 
     def _write_documents(self) -> None:
         given = self._assignment
@@ -91,12 +103,37 @@ class Preparation:
         }  # fmt: skip
         replace(self._folder.control / "job.json", msgspec.json.encode(job))
 
+    def _node_cache(self) -> NodeCache:
+        self._cache = self._cache or NodeCache(self._folder.cache, self._reach())
+        return self._cache
+
+    def _with_room(self, work: Callable[[], None]) -> None:
+        """Do it; where the disk is full, copies in the node's cache that nobody uses go first."""
+        try:
+            work()
+        except StorageFull:
+            cache = self._node_cache()
+            if not cache.evict(cache.size_bytes()):
+                raise
+            work()
+
+    def _note(self, name: str, size: int, fetched: int, begun_s: float) -> None:
+        seconds = round(time.monotonic() - begun_s, 3)
+        self.fetches.append(InputFetch(name=name, size_bytes=size, fetched_bytes=fetched, seconds=seconds))
+
+    def _reach(self) -> Trees:
+        """The store, and behind it the server for what other spaces hold."""
+        return Reaching(self.store, lambda: Server(self._assignment)) if self._assignment.server_url else self.store
+
     def _link(self, place: Path, digest: str, *, one_file: bool) -> Path:
         """Put a link to the node's read-only copy, fetched once for all attempts, and return what the job sees."""
         if not digest:
             raise Internal("internal", what=f"the assignment pins no digest for {place.name}")
-        self._cache = self._cache or NodeCache(self._folder.cache, self.store)
-        target = node_copy(self._cache, Digest(digest))
+        cache, begun_s = self._node_cache(), time.monotonic()
+        was_here = cache.has(Digest(digest))
+        target = node_copy(cache, Digest(digest))
+        size = cache.size_of(Digest(digest))
+        self._note(place.name, size, 0 if was_here else size, begun_s)
         if not place.is_symlink():
             place.symlink_to(target)
         inside = list(target.iterdir()) if one_file else []

@@ -18,12 +18,14 @@ from trackbed.clusters import NodeFolder
 from trackbed.clusters.node_folder import replace, report_number
 from trackbed.formats import spool as frames
 from trackbed.supervisor.lease import Server, problem_code
-from trackbed.wire.attempts import CheckpointReport, ExitReport, OutputsReport
+from trackbed.wire.attempts import CheckpointReport, ExitReport, InputsReport, OutputsReport
 from trackbed.wire.runs import CheckpointView
 from trackbed.wire.series import FramesReceipt
 
-Report = CheckpointReport | OutputsReport | ExitReport
-_KINDS: dict[type[Report], str] = {CheckpointReport: "checkpoints", OutputsReport: "outputs", ExitReport: "exit"}
+Report = CheckpointReport | OutputsReport | InputsReport | ExitReport
+_KINDS: dict[type[Report], str] = {
+    CheckpointReport: "checkpoints", OutputsReport: "outputs", InputsReport: "inputs", ExitReport: "exit",
+}  # fmt: skip
 _BEAT_S = 0.5  # while ranks run; at the end there is nothing to wait for
 _LAST_BEAT_S = 0.1
 _PAUSE_S = (0.2, 5.0)

@@ -8,9 +8,9 @@ from sqlalchemy import Row
 
 from trackbed.db import ReadTx
 from trackbed.domain.states import Cause
-from trackbed.tracking import anomalies, facts, keeping, runs, runs_attempts
+from trackbed.tracking import anomalies, facts, fetches, keeping, runs, runs_attempts
 from trackbed.tracking.facts_values import plain
-from trackbed.wire.attempts import ExitReport
+from trackbed.wire.attempts import ExitReport, InputFetch
 from trackbed.wire.runs import (
     AttemptView,
     CheckpointView,
@@ -53,13 +53,13 @@ def run_view(
     )  # fmt: skip
 
 
-def attempt_view(row: runs_attempts.AttemptRow, now_us: int) -> AttemptView:
+def attempt_view(row: runs_attempts.AttemptRow, now_us: int, inputs: list[InputFetch] | None = None) -> AttemptView:
     return AttemptView(
         id=row.id, number=row.number, epoch=row.epoch, state=row.state, stage=row.stage, cause=row.cause,
         reason=runs.reason_of(row.reason), evidence=runs.from_json(row.evidence, {}),
         placement=runs.from_json(row.placement, []), created_us=row.created_us, started_us=row.started_us,
         ended_us=row.ended_us, card_seconds=runs_attempts.card_seconds(row, now_us), resumed_from_step=row.resumed_from_step,
-        lost_steps=row.lost_steps, contact_us=row.contact_us,
+        lost_steps=row.lost_steps, contact_us=row.contact_us, inputs=inputs or [],
     )  # fmt: skip
 
 
@@ -83,12 +83,13 @@ def stage_view(row: Row[Any]) -> StageView:
 
 def detail(tx: ReadTx, row: runs.RunRow) -> RunDetail:
     """Everything that this part of the room knows of a run; routes add artifacts, metric keys and models."""
+    fetched = fetches.of_run(tx, row.id)
     return RunDetail(
         run=view(tx, row, params=plain(facts.params_of(tx, row.id))),
         spec=runs.spec_of(row),
         tree=tree_of(row),
         environment=environment_of(row),
-        attempts=[attempt_view(found, tx.now_us) for found in runs_attempts.of_run(tx, row.id)],
+        attempts=[attempt_view(found, tx.now_us, fetched.get(found.id)) for found in runs_attempts.of_run(tx, row.id)],
         stages=[stage_view(found) for found in runs_attempts.stages(tx, row.id)],
         checkpoints=[checkpoint_view(found) for found in runs_attempts.checkpoints(tx, row.id)],
         checkpoints_dropped=[dropped_view(found) for found in keeping.dropped_of(tx, row.id)],

@@ -135,6 +135,23 @@ class CheckpointReport(msgspec.Struct, kw_only=True, omit_defaults=True):
     created_us: int = 0
 
 
+class InputFetch(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One input on one node: `fetched_bytes` came from the store, the rest of `size_bytes` was in the node's cache."""
+
+    name: str
+    size_bytes: int = 0
+    fetched_bytes: int = 0
+    seconds: float = 0.0  # that the attempt waited for it
+
+
+class InputsReport(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Everything that the attempt needs is on this node."""
+
+    epoch: int
+    node_rank: int = 0
+    inputs: list[InputFetch] = []
+
+
 class OutputEntry(msgspec.Struct, kw_only=True, omit_defaults=True):
     path: str
     size_bytes: int

@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from trackbed.wire.attempts import InputFetch
 from trackbed.wire.marks import Anomaly
 from trackbed.wire.reason import Reason
 from trackbed.wire.spec import Spec
@@ -131,6 +132,7 @@ class AttemptView(msgspec.Struct, kw_only=True, omit_defaults=True):
     started_us: int = 0
     ended_us: int = 0
     card_seconds: float = 0.0
+    inputs: list[InputFetch] = []  # what its nodes fetched, what they had in their caches, how long it waited
     resumed_from_step: int | None = None
     lost_steps: int = 0
     contact_us: int = 0

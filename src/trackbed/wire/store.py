@@ -1,6 +1,10 @@
 """What the server says about its store: to a supervisor that may use it directly, and to an admin who looks after it."""
 
+from typing import Any, TypeVar
+
 import msgspec
+
+_T = TypeVar("_T", bound=msgspec.Struct)
 
 
 class S3Grant(msgspec.Struct, kw_only=True):
@@ -18,6 +22,15 @@ class StoreGrant(msgspec.Struct, kw_only=True, omit_defaults=True):
     s3: S3Grant | None = None
     expires_s: float = 3600.0
     rate: float = 0.0  # most bytes a second of this attempt on this node; 0: no limit
+
+
+def _sum(one: _T, other: _T) -> _T:
+    """Numbers and lists add up; what must hold for both is true if it is for both."""
+    values: dict[str, Any] = {}
+    for name in one.__struct_fields__:
+        a, b = getattr(one, name), getattr(other, name)
+        values[name] = (a and b) if isinstance(a, bool) else a + b
+    return type(one)(**values)
 
 
 class BrokenView(msgspec.Struct, kw_only=True):
@@ -47,6 +60,10 @@ class VerifyReply(msgspec.Struct, kw_only=True):
     frames_lost: int = 0
     broken_trees: list[BrokenView] = []  # whose data must be added again
 
+    def plus(self, other: "VerifyReply") -> "VerifyReply":
+        """Both together: of several domains."""
+        return _sum(self, other)
+
 
 class CollectRequest(msgspec.Struct, kw_only=True, omit_defaults=True):
     dry_run: bool = False
@@ -71,6 +88,10 @@ class CollectReply(msgspec.Struct, kw_only=True):
     packs_compacted: int = 0
     bytes_marked: int = 0
     bytes_freed: int = 0
+
+    def plus(self, other: "CollectReply") -> "CollectReply":
+        """Both together: of several domains."""
+        return _sum(self, other)
 
 
 class StoreSettings(msgspec.Struct, kw_only=True, omit_defaults=True):

@@ -15,6 +15,7 @@ from trackbed.client import push as module
 from trackbed.client.api import Client
 from trackbed.client.config import Login
 from trackbed.client.connection import Connection
+from trackbed.client.pull import pull
 from trackbed.formats.tree import decode_listing, tree_digest
 from trackbed.storage.scan import scan
 from trackbed.wire.data import CommitTree, HasReply, HasRequest, ModelVersionView, ModelView, TreeView
@@ -108,7 +109,7 @@ def test_a_folder_goes_there_and_back_byte_for_byte(
 ) -> None:
     seen: list[tuple[int, int]] = []
     digest = module.push(connection, scan(folder), on_progress=lambda done, total: seen.append((done, total)))
-    module.pull(connection, digest, tmp_path / "back")
+    pull(connection, digest, tmp_path / "back")
     assert scan(tmp_path / "back").info.digest == digest
     assert (tmp_path / "back" / "run.sh").stat().st_mode & 0o111
     assert seen[0][0] == 0 and seen[-1][0] == seen[-1][1] > 0
@@ -162,7 +163,7 @@ def test_a_damaged_file_leaves_nothing_behind(
     digest = module.push(connection, scan(folder))
     server.spoil = b"!"
     with pytest.raises(Damaged):
-        module.pull(connection, digest, tmp_path / "back")
+        pull(connection, digest, tmp_path / "back")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["src"]
 
 
@@ -172,7 +173,7 @@ def test_a_damaged_listing_is_not_believed(
     digest = module.push(connection, scan(folder))
     server.trees[digest] += b"x"
     with pytest.raises(Damaged):
-        module.pull(connection, digest, tmp_path / "back")
+        pull(connection, digest, tmp_path / "back")
 
 
 def test_a_model_with_pickles_is_refused_unless_trusted(server: Server, folder: Path, tmp_path: Path) -> None:

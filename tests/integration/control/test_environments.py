@@ -12,11 +12,12 @@ import pytest
 
 from trackbed.base.errors import BadInput, Conflict, Denied, NotFound
 from trackbed.base.ids import Digest
-from trackbed.domain.scope import Role
+from trackbed.domain.scope import Role, Scope
 from trackbed.scheduling import holds
 from trackbed.server.app import Settings
-from trackbed.server.flows import environments
+from trackbed.server.flows import environments, trial
 from trackbed.server.flows.collect import collect_store
+from trackbed.server.flows.trees import tree_is_readable
 from trackbed.server.loops.environments import Builder
 from trackbed.sources import packs, packs_sql
 from trackbed.sources.environment import digest_of, record_current
@@ -292,3 +293,27 @@ def test_environments_behind_a_wall_are_not_shown(world: World, tmp_path: Path) 
     with pytest.raises(NotFound):
         world.app.db.read(lambda tx: environments.show(tx, stranger, lock.digest))
     assert [one.digest for one in world.app.db.read(lambda tx: environments.list_all(tx, world.ann))] == [lock.digest]
+
+
+def test_an_attempt_may_read_the_pack_of_its_own_run_and_no_other(world: World, tmp_path: Path) -> None:
+    lock = locked(tmp_path)
+    run = submit(world, lock)
+    Builder().tick(world.app)
+    world.plan()
+    _, stranger = world.started()
+    tree = Digest(pack_of(world, lock).tree_digest)
+    reads = [
+        world.app.db.read(lambda tx, one=one: tree_is_readable(tx, Scope(world.actor_of(one), {}), tree))
+        for one in (world.newest(run), stranger)
+    ]
+    assert reads == [True, False]
+
+
+def test_a_run_that_is_tried_first_waits_for_its_trial_and_both_for_one_pack(world: World, tmp_path: Path) -> None:
+    lock = locked(tmp_path)
+    held = submit(world, lock)
+    world.write(lambda tx: trial.hold_for(tx, runs.get(tx, held)), world.ann.actor)
+    assert world.state(held) == "held"
+    assert world.verb("release", held).state == "preparing", "without its pack it does not queue"
+    Builder().tick(world.app)
+    assert world.state(held) == "queued"

@@ -172,3 +172,20 @@ def test_parts_of_sdk_ranks_are_one_checkpoint(bed: Any, server: Any) -> None:
     (found,) = server.of("checkpoints")
     assert found["step"] == 9
     assert [e.path for e in bed.store.read_listing(found["digest"])] == [b"rank-0", b"rank-1"]
+
+
+@pytest.mark.timeout(90)
+def test_what_an_attempt_fetched_and_what_its_node_had_is_reported(bed: Any, server: Any, tmp_path: Any) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "rows").write_bytes(b"x" * 100_000)
+    digest = bed.store.put_tree(tmp_path / "d").digest
+    data = {"corpus": {"ref": "c@1", "digest": digest}}
+    bed.run("cat $TRACKBED_DATA_CORPUS/rows | wc -c", data=data)
+    (first,) = server.of("inputs")
+    assert [(one["name"], one["size_bytes"], one["fetched_bytes"]) for one in first["inputs"]] == [
+        ("corpus", 100_000, 100_000)
+    ]
+    server.reports.clear()
+    bed.run("cat $TRACKBED_DATA_CORPUS/rows | wc -c", data=data, number=2, epoch=2)
+    (second,) = server.of("inputs")
+    assert second["inputs"][0].get("fetched_bytes", 0) == 0, "the second attempt found it on the node"

@@ -190,6 +190,19 @@ export interface CheckpointReport {
   created_us?: number
 }
 
+export interface InputFetch {
+  name: string
+  size_bytes?: number
+  fetched_bytes?: number
+  seconds?: number
+}
+
+export interface InputsReport {
+  epoch: number
+  node_rank?: number
+  inputs?: InputFetch[]
+}
+
 export interface OutputEntry {
   path: string
   size_bytes: number
@@ -597,6 +610,7 @@ export interface AttemptView {
   started_us?: number
   ended_us?: number
   card_seconds?: number
+  inputs?: InputFetch[]
   resumed_from_step?: number | null
   lost_steps?: number
   contact_us?: number

@@ -4,6 +4,7 @@ Four tables only remember: who once sent a file, what once happened, what was on
 They keep nothing alive; and an attempt that has ended does not hold the checkpoint it started from.
 """
 
+import dataclasses
 import re
 
 from sqlalchemy import String, select
@@ -16,10 +17,10 @@ from trackbed.domain.scope import SYSTEM
 from trackbed.server.app import App
 from trackbed.server.flows import environments
 from trackbed.storage.chunks import ChunkStore
-from trackbed.storage.gc import Alive, GcReport, collect
+from trackbed.storage.gc import Alive, collect
 from trackbed.storage.store import RefValue
 from trackbed.tracking import runs_attempts
-from trackbed.wire.store import CollectRequest
+from trackbed.wire.store import CollectReply, CollectRequest
 
 _TREE = re.compile(r"b3:([0-9a-f]{64})")
 _FILE = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
@@ -51,22 +52,31 @@ def alive(app: App) -> Alive:
     return Alive(frozenset(trees), frozenset(files))
 
 
-def collect_store(app: App, asked: CollectRequest) -> GcReport:
-    """Collect what nothing names.
+def collect_store(app: App, asked: CollectRequest) -> CollectReply:
+    """Collect what nothing names, domain by domain; the numbers are those of all.
 
     Raises:
         Conflict: `storage_not_collected`, format 0 keeps everything.
         Damaged: `storage_gc_refused`.
     """
-    if not isinstance(app.store, ChunkStore):
+    stores = app.chunk_stores()
+    if not stores:
         raise Conflict("storage_not_collected")
-
     if not asked.dry_run:
         app.db.write(environments.forget_unused, actor=SYSTEM.actor)
-    store = app.store
-    return collect(
-        store, lambda: named(app, store), grace_s=asked.grace_s, dry_run=asked.dry_run, compact=asked.compact
-    )
+    total: CollectReply | None = None
+    for store in stores.values():
+        found = collect(
+            store,
+            lambda store=store: named(app, store),
+            grace_s=asked.grace_s,
+            dry_run=asked.dry_run,
+            compact=asked.compact,
+        )
+        report = CollectReply(**dataclasses.asdict(found))
+        total = total.plus(report) if total else report
+    assert total is not None
+    return total
 
 
 def named(app: App, store: ChunkStore) -> Alive:

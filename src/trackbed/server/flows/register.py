@@ -54,7 +54,7 @@ def left_behind(tx: ReadTx, run_id: str) -> list[_Left]:
     return left
 
 
-def find_made(app: App, left: list[_Left], path: str) -> Made | None:
+def find_made(app: App, left: list[_Left], path: str, *, space_id: str) -> Made | None:
     """Return the tree at `path` below the outputs (or the stage product of that name) of the newest attempt that has it.
 
     Reads and writes the store; called outside transactions.
@@ -66,7 +66,7 @@ def find_made(app: App, left: list[_Left], path: str) -> Made | None:
         if one.outputs:
             found = _subtree(app.store.read_listing(Digest(one.outputs)), path)
             if found:
-                digest = app.store.put_listing(encode_listing(found))
+                digest = app.store_of(space_id).put_listing(encode_listing(found))
                 return Made(digest, sum(entry.size for entry in found), one.attempt_id, one.attempt)
     return None
 
@@ -123,7 +123,7 @@ def register_by_hand(app: App, scope: Scope, model: str, ref: str, path: str) ->
         NotFound: `output_missing`: no attempt of the run left anything there.
     """
     row, left = app.db.read(lambda tx: _run_and_left(tx, scope, ref))
-    made = find_made(app, left, path)
+    made = find_made(app, left, path, space_id=row.space_id)
     if made is None:
         raise NotFound("output_missing", ref=ref, path=path)
 
@@ -174,19 +174,19 @@ def _plain(value: float) -> float | str:
 
 def prepare_model(app: App, attempt_id: str, cause: str) -> Made | None:
     """Put the model of a run that is about to finish into the store, where its spec has a rule. Never raises."""
-    left, path = app.db.read(lambda tx: _rule_of(tx, attempt_id))
+    left, path, space_id = app.db.read(lambda tx: _rule_of(tx, attempt_id))
     if not path or cause != "done":
         return None
     try:
-        return find_made(app, left, path)
+        return find_made(app, left, path, space_id=space_id)
     except TrackbedError:
         return None
 
 
-def _rule_of(tx: ReadTx, attempt_id: str) -> tuple[list[_Left], str]:
+def _rule_of(tx: ReadTx, attempt_id: str) -> tuple[list[_Left], str, str]:
     attempt = runs_attempts.get(tx, attempt_id)
     row = runs.get(tx, attempt.run_id)
     spec = runs.spec_of(row)
     if spec.register is None or not stages.is_last(row):
-        return [], ""
-    return left_behind(tx, row.id), spec.register.path
+        return [], "", ""
+    return left_behind(tx, row.id), spec.register.path, row.space_id

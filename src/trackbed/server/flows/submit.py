@@ -1,6 +1,7 @@
 """submit: from a spec with names to a run with digests, in the queue, or every fault at once and nothing left behind."""
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -28,6 +29,7 @@ from trackbed.server.flows.prepare import prepare
 from trackbed.server.flows.template import template_of, with_template
 from trackbed.server.flows.trees import may_use
 from trackbed.sources.service import save_environment
+from trackbed.storage.store import Store
 from trackbed.tracking import runs, runs_attempts
 from trackbed.wire.runs import Estimate, Reason, SubmitReply, SubmitRequest, SubmittedRun
 from trackbed.wire.spec import DataPin, FromPin, Resources, Spec, Stage, Uses
@@ -60,7 +62,7 @@ async def submit(app: App, scope: Scope, request: SubmitRequest) -> SubmitReply:
     outer = [*asked.faults, *await asyncio.to_thread(_outer_faults, app, request, judged=asked.judged)]
     outer += request_faults(request.trial) if request.trial else []
     missing = any(fault.code == "run_tree_missing" for fault in outer)
-    request, unknown = await asyncio.to_thread(_with_used_files, app, request, missing=missing)
+    request, unknown = await asyncio.to_thread(_with_used_files, app, scope, request, missing=missing)
     outer += unknown
     if request.dry_run:
         found = await app.db.aread(lambda tx: resolve(app, tx, scope, request, outer))
@@ -72,12 +74,15 @@ async def submit(app: App, scope: Scope, request: SubmitRequest) -> SubmitReply:
             spec=found.spec, warnings=found.warnings, runs=planned, resolved=asked.resolved, estimate=expected
         )
     tried: _Trial | None = None
-    if request.trial is not None and not asked.judged:
+    wanted = request.trial
+    if wanted is not None and not asked.judged:
         found = await app.db.aread(lambda tx: resolve(app, tx, scope, request, outer))
         if found.faults:
             raise wrong(found.faults)
-        pins, said = await asyncio.to_thread(trial.sliced, app.store, found.spec.data, request.trial.data_bytes)
-        tried = _Trial(request.trial, found.spec.data, pins, said)
+        pins, said = await asyncio.to_thread(
+            lambda: trial.sliced(_store(app, scope, found.spec.space), found.spec.data, wanted.data_bytes)
+        )
+        tried = _Trial(wanted, found.spec.data, pins, said)
     if asked.judged:  # everything else that is wrong is told with it
         found = await app.db.aread(lambda tx: resolve(app, tx, scope, request, outer))
         raise wrong(found.faults)
@@ -198,7 +203,9 @@ def _outer_faults(app: App, request: SubmitRequest, *, judged: bool) -> list[Fau
     return faults
 
 
-def _with_used_files(app: App, request: SubmitRequest, *, missing: bool) -> tuple[SubmitRequest, list[Fault]]:
+def _with_used_files(
+    app: App, scope: Scope, request: SubmitRequest, *, missing: bool
+) -> tuple[SubmitRequest, list[Fault]]:
     """Cut the tree for stages that name the files they use: a tree of its own for each, so that it finds nothing else."""
     tree, spec = request.tree, request.spec
     if not any(stage.uses for stage in spec.stages):
@@ -215,9 +222,16 @@ def _with_used_files(app: App, request: SubmitRequest, *, missing: bool) -> tupl
         for name in stage.uses.files:
             if not any(is_named(os.fsdecode(entry.path), [name]) for entry in kept):
                 faults.append(Fault("spec_uses_no_file", f"stages[{at}].uses.files", None, {"name": name}))
-        digest = app.store.put_listing(encode_listing(kept))
+        digest = _store(app, scope, spec.space).put_listing(encode_listing(kept))
         parts.append(_with_tree(stage, digest))
     return msgspec.structs.replace(request, spec=msgspec.structs.replace(spec, stages=parts)), faults
+
+
+def _store(app: App, scope: Scope, space: str) -> Store:
+    """The store of the space that a run is for; whether it may be is said later, with every other fault."""
+    with contextlib.suppress(NotFound, Denied):
+        return app.store_for(scope, space)
+    return app.store
 
 
 def _with_tree(stage: Stage, digest: str) -> Stage:

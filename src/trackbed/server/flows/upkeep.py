@@ -29,6 +29,7 @@ HOUR_US = 3600 * 1_000_000
 WINDOWS_H = (1.0, 6.0)  # growth is that of the window in which it is faster
 LEAST_SPAN_US = 10 * 60 * 1_000_000  # measured for less than this, nothing is said
 KEPT_US = 7 * 24 * HOUR_US
+WORK_S = 6 * 3600.0  # for which the right is taken while one collects: as long as the lock of a collection
 LOW_SHARE = 0.05  # of the disk: less than this is low whatever the growth
 OVER = 1.5  # so many times the limit, and the alarm is over
 _T = TypeVar("_T", bound=msgspec.Struct)
@@ -161,9 +162,7 @@ def note_gc(tx: Tx, report: CollectReply | None, *, seconds: float, failed: str 
 
 def room_of(app: App, asked: StoreSettings) -> Room:
     """Measure the place of the store. Lists its packs: seconds on a large bucket."""
-    stored = 0
-    if isinstance(app.store, ChunkStore):
-        stored = sum(info.size for info in app.store.backend.list("packs/"))
+    stored = sum(info.size for store in app.chunk_stores().values() for info in store.backend.list("packs/"))
     parts = urlsplit(app.settings.store_url)
     if parts.scheme == "file":
         disk = os.statvfs(Path(unquote(parts.path)))
@@ -227,7 +226,7 @@ def view(app: App, tx: ReadTx) -> StoreView:
     last = tx.one(select(sample).order_by(sample.c.time_us.desc()).limit(1))
     low = _get(tx, "low", _Low)
     found = StoreView(
-        url=app.settings.store_url, sealed=isinstance(app.store, ChunkStore), settings=settings(tx), gc=gc_state(tx),
+        url=app.settings.store_url, sealed=app.domains is not None or isinstance(app.store, ChunkStore), settings=settings(tx), gc=gc_state(tx),
         low=bool(low.since_us), low_since_us=low.since_us,
     )  # fmt: skip
     if last is not None:

@@ -4,9 +4,12 @@ The database says who (a lease), the store itself keeps two collections apart (a
 it takes at most a tenth of the time of this thread, whatever is dropped.
 """
 
-import dataclasses
 import logging
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Row
 
 from trackbed.base.errors import TrackbedError
 from trackbed.base.ids import Digest
@@ -24,7 +27,6 @@ from trackbed.wire.store import CollectReply, CollectRequest
 ACTOR = Actor(ActorKind.SYSTEM, "upkeep", "upkeep")
 EVERY_S = 30.0
 LEASE_S = 120.0
-WORK_S = 6 * 3600.0  # as long as the lock of a collection
 MEASURE_S = 300.0
 SHARE = 10  # a release of one minute is followed by ten of pause
 log = logging.getLogger("trackbed.upkeep")
@@ -45,10 +47,10 @@ class Upkeep:
         if now_s - self.measured_s >= MEASURE_S:
             self.measured_s = now_s
             self.measure(app)
-        if not isinstance(app.store, ChunkStore):
+        if not app.chunk_stores():
             return
         if now_s >= self.release_s and app.db.read(keeping.waiting):
-            self.release(app, app.store)
+            self.release(app)
         if app.db.read(upkeep.gc_due):
             self.collect(app)
 
@@ -61,15 +63,14 @@ class Upkeep:
             return
         app.db.write(lambda tx: (upkeep.begin_counting(tx), upkeep.note_room(tx, room)), actor=ACTOR)
 
-    def release(self, app: App, store: ChunkStore) -> ReleaseReport | None:
+    def release(self, app: App) -> ReleaseReport | None:
         """Free the private packs of dropped checkpoints: marked now, gone after the short grace."""
         begun_s = app.clock.monotonic_s()
         self._hold(app)
-        rows = app.db.read(keeping.waiting)
+        report = ReleaseReport()
         try:
-            report = release(
-                store, [Digest(row.digest) for row in rows], lambda: named(app, store), grace_s=self.grace_s
-            )
+            for store, digests in _by_domain(app, app.db.read(keeping.waiting)):
+                report += release(store, digests, lambda store=store: named(app, store), grace_s=self.grace_s)
         except (TrackbedError, OSError) as fault:
             log.warning("dropped checkpoints were not freed yet: %s", fault)
             self.release_s = app.clock.monotonic_s() + self.grace_s
@@ -93,8 +94,7 @@ class Upkeep:
         report: CollectReply | None = None
         failed = why = ""
         try:
-            found = collect_store(app, CollectRequest(dry_run=asked.gc_dry_run, grace_s=asked.gc_grace_s))
-            report = CollectReply(**dataclasses.asdict(found))
+            report = collect_store(app, CollectRequest(dry_run=asked.gc_dry_run, grace_s=asked.gc_grace_s))
         except TrackbedError as fault:
             failed, why = fault.code, fault.text()
         except OSError as fault:
@@ -105,4 +105,13 @@ class Upkeep:
         app.db.write(lambda tx: upkeep.note_gc(tx, report, seconds=seconds, failed=failed, why=why), actor=ACTOR)
 
     def _hold(self, app: App) -> None:
-        app.db.write(lambda tx: upkeep.lead(tx, lasts_s=WORK_S), actor=ACTOR)
+        app.db.write(lambda tx: upkeep.lead(tx, lasts_s=upkeep.WORK_S), actor=ACTOR)
+
+
+def _by_domain(app: App, rows: list[Row[Any]]) -> Iterator[tuple[ChunkStore, list[Digest]]]:
+    """Dropped checkpoints with the store that they lie in."""
+    found: dict[int, tuple[ChunkStore, list[Digest]]] = {}
+    for row in rows:
+        store = app.domains.own(row.space_id) if app.domains is not None else app.chunk_stores()[""]
+        found.setdefault(id(store), (store, []))[1].append(Digest(row.digest))
+    yield from found.values()

@@ -80,9 +80,10 @@ async def download(trackbed_app: App, who: Scope, path: str) -> Stream:
 async def upload(request: Request[Any, Any, Any], trackbed_app: App, who: Scope, path: str) -> Response[bytes]:
     """Keep a file of any size, as it streams in: in the store first, then on the record."""
     place = places.place_of(path)
-    await trackbed_app.db.aread(lambda tx: places.may_keep(tx, for_job(who), place))
+    row = await trackbed_app.db.aread(lambda tx: places.may_keep(tx, for_job(who), place))
     body = Body(request.stream(), asyncio.get_running_loop())
-    digest, size = await asyncio.to_thread(trackbed_app.store.put_blob, body)  # pyright: ignore[reportArgumentType]
+    store = await asyncio.to_thread(trackbed_app.store_of, str(row.space_id))
+    digest, size = await asyncio.to_thread(store.put_blob, body)  # pyright: ignore[reportArgumentType]
     await trackbed_app.db.awrite(lambda tx: places.keep(tx, for_job(who), place, digest, size), actor=who.actor)
     return answer({})
 

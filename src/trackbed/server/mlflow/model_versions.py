@@ -24,6 +24,7 @@ from trackbed.server.mlflow.places import File, Place
 from trackbed.server.mlflow.registered_models import stage_of
 from trackbed.server.mlflow.registry_rows import find_version, version_view
 from trackbed.server.mlflow.routing import for_job, made, reads, writes
+from trackbed.tracking import runs
 from trackbed.tracking.metrics import last_values
 from trackbed.wire.mlflow import read_tag
 
@@ -84,11 +85,13 @@ def _copied(tx: ReadTx, scope: Scope, uri: str) -> Any:
 
 def _keep_tree(app: App, source: _Source, uri: str) -> tuple[Digest, int]:
     """Put the files at the source into a tree; the blobs are in the store already."""
+    space_id = app.db.read(lambda tx: str(runs.get(tx, source.run_id).space_id)) if source.run_id else ""
+    store = app.store_of(space_id) if space_id else app.store
     files = _below(places.files_of(app.store, source.folder), source.below)
     if not files:
         raise NotFound("mlflow_source_empty", source=uri[:200])
     entries = [Entry(one.path.encode(), "f", size=one.size_bytes, digest=one.digest) for one in files]
-    return app.store.put_listing(encode_listing(entries)), sum(one.size_bytes for one in files)
+    return store.put_listing(encode_listing(entries)), sum(one.size_bytes for one in files)
 
 
 def _below(files: list[File], folder: str) -> list[File]:

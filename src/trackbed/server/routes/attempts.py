@@ -14,9 +14,9 @@ from trackbed.server.app import App
 from trackbed.server.flows import end as ending
 from trackbed.server.flows import keep
 from trackbed.server.flows import lease as leases
-from trackbed.tracking import artifacts, keeping, runs_attempts
+from trackbed.tracking import artifacts, fetches, keeping, runs_attempts
 from trackbed.tracking.runs_views import checkpoint_view, dropped_view
-from trackbed.wire.attempts import CheckpointReport, ExitReport, LeaseReply, LeaseRequest, OutputsReport
+from trackbed.wire.attempts import CheckpointReport, ExitReport, InputsReport, LeaseReply, LeaseRequest, OutputsReport
 from trackbed.wire.runs import CheckpointView
 
 ATTEMPT = {"permission": Permission.ATTEMPT}
@@ -68,6 +68,17 @@ async def checkpoint(trackbed_app: App, who: Scope, attempt: str, data: Checkpoi
     return view
 
 
+@post("/api/v1/attempts/{attempt:str}/inputs", opt=ATTEMPT, status_code=204)
+async def inputs(trackbed_app: App, who: Scope, attempt: str, data: InputsReport) -> None:
+    """Record what a node had to fetch before it could start, and how long that took."""
+    own(who, attempt)
+
+    def work(tx: Tx) -> None:
+        fetches.note(tx, runs_attempts.owned(tx, attempt, data.epoch).attempt, data.node_rank, data.inputs)
+
+    await trackbed_app.db.awrite(work, actor=who.actor)
+
+
 @post("/api/v1/attempts/{attempt:str}/outputs", opt=ATTEMPT, status_code=204)
 async def outputs(trackbed_app: App, who: Scope, attempt: str, data: OutputsReport) -> None:
     """Record what lay in the output folder; all of it is in the store."""
@@ -100,4 +111,4 @@ async def _there(app: App, digest: str) -> None:
         raise NotFound("run_tree_missing", digest=digest)
 
 
-routes: list[Any] = [lease, checkpoint, outputs, exit_attempt]
+routes: list[Any] = [lease, checkpoint, inputs, outputs, exit_attempt]

@@ -42,31 +42,36 @@ class RangeRefused(BadInput):
 
 
 @post("/api/v1/blobs/has", opt=WRITE_TOO, status_code=200)
-async def has(data: HasRequest, trackbed_app: App, who: Scope) -> HasReply:
-    """Which of these the asker has to send. What only others have sent is to be sent again: that proves having it."""
+async def has(data: HasRequest, trackbed_app: App, who: Scope, space: str = "") -> HasReply:
+    """Which of these the asker has to send for a space. What only others have sent is to be sent again: that proves having it."""
     if len(data.file_digests) > MOST_ASKED:
         raise BadInput("blobs_too_many", most=MOST_ASKED)
     asked = [_file_digest(digest) for digest in data.file_digests]
-    absent = set(await asyncio.to_thread(trackbed_app.store.missing, asked))
+    store = await asyncio.to_thread(trackbed_app.store_for, who, space)
+    absent = set(await asyncio.to_thread(store.missing, asked))
     absent |= set(await trackbed_app.db.aread(lambda tx: trees.unheld(tx, who, asked)))
     return HasReply(missing=[digest for digest in dict.fromkeys(asked) if digest in absent])
 
 
 @post("/api/v1/blobs", opt=WRITE_TOO, status_code=200, request_max_body_size=MOST_BATCH)
-async def put_many(request: Request[Any, Any, Any], trackbed_app: App, who: Scope) -> dict[str, int]:
+async def put_many(request: Request[Any, Any, Any], trackbed_app: App, who: Scope, space: str = "") -> dict[str, int]:
     """Keep a batch: repeated (32 bytes BLAKE3, u64 little-endian size, bytes). All or nothing."""
     items = _unpack(await request.body())
-    stored = await asyncio.to_thread(trackbed_app.store.put_blobs, items)
+    store = await asyncio.to_thread(trackbed_app.store_for, who, space)
+    stored = await asyncio.to_thread(store.put_blobs, items)
     await _hold(trackbed_app, who, [digest for digest, _ in items])
     return {"stored": stored}
 
 
 @put("/api/v1/blobs/{file_digest:str}", opt=WRITE_TOO, status_code=204, request_max_body_size=None)
-async def put_one(request: Request[Any, Any, Any], trackbed_app: App, who: Scope, file_digest: str) -> None:
+async def put_one(
+    request: Request[Any, Any, Any], trackbed_app: App, who: Scope, file_digest: str, space: str = ""
+) -> None:
     """Keep one blob of any size, as it streams in."""
     digest = _file_digest(file_digest)
     body = Body(request.stream(), asyncio.get_running_loop())
-    await asyncio.to_thread(_receive, trackbed_app.store, digest, body)
+    store = await asyncio.to_thread(trackbed_app.store_for, who, space)
+    await asyncio.to_thread(_receive, store, digest, body)
     await _hold(trackbed_app, who, [digest])
 
 
@@ -103,7 +108,7 @@ def _unpack(body: bytes) -> list[tuple[FileDigest, bytes]]:
 
 
 @put("/api/v1/trees/{digest:str}", opt=WRITE_TOO, request_max_body_size=MOST_LISTING)
-async def commit(data: CommitTree, trackbed_app: App, who: Scope, digest: str) -> TreeView:
+async def commit(data: CommitTree, trackbed_app: App, who: Scope, digest: str, space: str = "") -> TreeView:
     """Keep a tree whose blobs were sent before."""
     asked = _tree_digest(digest)
     if (actual := await asyncio.to_thread(tree_digest, data.listing)) != asked:
@@ -113,7 +118,8 @@ async def commit(data: CommitTree, trackbed_app: App, who: Scope, digest: str) -
     lacking = await trackbed_app.db.aread(lambda tx: trees.files_unheld(tx, who, files))
     if lacking:
         raise NotFound("storage_blobs_missing", count=len(lacking), digest=lacking[0])
-    await asyncio.to_thread(trackbed_app.store.put_listing, data.listing)
+    store = await asyncio.to_thread(trackbed_app.store_for, who, space)
+    await asyncio.to_thread(store.put_listing, data.listing)
     if not who.admin:
         await trackbed_app.db.awrite(lambda tx: trees.hold(tx, who, [asked]), actor=who.actor)
     return _view(asked, entries, 0, 0)

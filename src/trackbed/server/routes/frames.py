@@ -37,7 +37,11 @@ async def frames(request: Request[Any, Any, Any], trackbed_app: App, who: Scope,
     if not prepared.batch.items:
         raise BadInput("frames_none", bytes=len(body))
     digests = [FileDigest(digest) for digest in prepared.digests]
-    missing = frozenset(await asyncio.to_thread(app.store.missing, digests)) if digests else frozenset[str]()
+    missing = (
+        frozenset(await asyncio.to_thread(lambda: app.store_of(row.space_id).missing(digests)))
+        if digests
+        else frozenset[str]()
+    )
 
     def work(tx: Tx, sealed: Known | None) -> tuple[runs.RunRow, Ingested]:
         job = runs.get(tx, row.id)
