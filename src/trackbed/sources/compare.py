@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator
 
 from trackbed.sources.environment import differences
-from trackbed.wire.environments import Difference, EnvironmentDiff, EnvironmentFacts, Surroundings
+from trackbed.wire.environments import Difference, EnvironmentDiff, EnvironmentFacts
+from trackbed.wire.surroundings import Surroundings
 
 _ONE_VALUE = (("os", "os"), ("os", "kernel"), ("os", "libc"), ("driver", "driver"), ("cuda", "cuda"))
 

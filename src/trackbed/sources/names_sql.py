@@ -9,7 +9,8 @@ from trackbed.base.errors import Conflict, NotFound
 from trackbed.db import ReadTx, Tx, metadata, scope_clause, upsert
 from trackbed.domain.events import Event
 from trackbed.domain.scope import Scope
-from trackbed.wire.environments import EnvironmentFound, EnvironmentName, Surroundings
+from trackbed.wire.environments import EnvironmentName
+from trackbed.wire.surroundings import EnvironmentFound, Surroundings
 
 name = Table(
     "environment_name",

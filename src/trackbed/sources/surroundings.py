@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from trackbed.wire.environments import Surroundings
+from trackbed.wire.surroundings import Surroundings
 
 _TELLING = re.compile(
     r"(CUDA|CUBLAS|CUDNN|NCCL|NVIDIA|TORCH|PYTORCH|TF|XLA|HIP|ROCR|GLOO|UCX|FI|OMP|MKL|OPENBLAS|NUMEXPR|KMP|GOMP|PYTHON|HF|"

@@ -20,7 +20,7 @@ from trackbed.supervisor.prepare import Preparation
 from trackbed.supervisor.sender import Sender
 from trackbed.supervisor.stopping import Stopping
 from trackbed.wire.attempts import LeaseRequest, NodeSlot, OutputEntry, OutputsReport
-from trackbed.wire.environments import EnvironmentFound
+from trackbed.wire.surroundings import EnvironmentFound
 
 _Phase = Literal["starting", "running", "saving", "ended"]
 

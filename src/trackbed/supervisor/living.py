@@ -32,7 +32,7 @@ from trackbed.supervisor.relay_told import Spooler
 from trackbed.supervisor.saving import Ended
 from trackbed.supervisor.vitals import EVERY_S, TRIAL_EVERY_S, Vitals, oom_kills, peak_rss_bytes
 from trackbed.wire.attempts import InputsReport, Order
-from trackbed.wire.environments import EnvironmentFound
+from trackbed.wire.surroundings import EnvironmentFound
 
 _BEAT_S = 0.02  # how soon an end or an order is seen
 _TOGETHER_S = 1.0  # after a rank failed, others may be failing of the same reason: their codes are evidence too

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from trackbed.wire.environments import EnvironmentFound
 from trackbed.wire.spec import CheckpointPolicy, DataPin, FromPin, OnPreempt, Stage
+from trackbed.wire.surroundings import EnvironmentFound
 
 PROTOCOL = 1
 

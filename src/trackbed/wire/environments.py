@@ -5,6 +5,7 @@ from typing import Literal
 import msgspec
 
 from trackbed.wire.runs import EnvironmentRecord, Reason
+from trackbed.wire.surroundings import Surroundings
 
 PackState = Literal["wanted", "building", "ready", "failed"]
 
@@ -43,7 +44,7 @@ class NameRequest(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     run: str = ""
     environment: EnvironmentRecord | None = None
-    surroundings: "Surroundings | None" = None
+    surroundings: Surroundings | None = None
     space: str = "default"
     expected: int | None = None
 
@@ -61,32 +62,12 @@ class EnvironmentView(msgspec.Struct, kw_only=True, omit_defaults=True):
     record: EnvironmentRecord | None = None
 
 
-class Surroundings(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What a process finds besides its packages. Values of variables whose name sounds like a secret are masked."""
-
-    os: str = ""
-    kernel: str = ""
-    libc: str = ""
-    driver: str = ""
-    cuda: str = ""
-    devices: list[str] = []
-    variables: dict[str, str] = {}
-
-
 class EnvironmentFacts(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Everything that `env diff` compares. `drift`: what was not as pinned when the run started, by name."""
 
     label: str = ""
     environment: EnvironmentRecord | None = None
     surroundings: Surroundings | None = None
-    drift: list[str] = []
-
-
-class EnvironmentFound(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What a supervisor tells of its node, once for each attempt."""
-
-    surroundings: Surroundings
-    python: str = ""
     drift: list[str] = []
 
 

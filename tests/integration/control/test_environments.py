@@ -25,9 +25,10 @@ from trackbed.sources.locking import lock_of, record_of_lock, this_platform
 from trackbed.sources.locks import Lock, parse, render
 from trackbed.testing.wheels import wheel
 from trackbed.tracking import runs
-from trackbed.wire.environments import EnvironmentFound, NameRequest, Surroundings
+from trackbed.wire.environments import NameRequest
 from trackbed.wire.runs import EnvironmentRecord
 from trackbed.wire.store import CollectRequest
+from trackbed.wire.surroundings import EnvironmentFound, Surroundings
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="packs are for Linux")
 World = Any

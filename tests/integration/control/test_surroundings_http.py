@@ -19,8 +19,8 @@ from trackbed.domain.scope import SYSTEM, Role
 from trackbed.server.flows.register import register_by_hand
 from trackbed.server.main import build_app
 from trackbed.sources.environment import digest_of
-from trackbed.wire.environments import EnvironmentFound, Surroundings
 from trackbed.wire.runs import EnvironmentRecord, Package, TreeFacts
+from trackbed.wire.surroundings import EnvironmentFound, Surroundings
 
 
 class Board:
