@@ -27,7 +27,16 @@ def logs(
     tail: Annotated[
         int | None, typer.Option("--tail", "-n", min=1, metavar="N", help=say("cli.opt.tail"), show_default=False)
     ] = None,
+    first_error: Annotated[bool, typer.Option("--first-error", help=say("cli.opt.first_error"))] = False,
 ) -> None:
+    if first_error:
+        with client() as api:
+            lines, first = api.first_error(run, rank=rank, attempt=attempt)
+        if first is None:
+            output.note(say("cli.no_error_line"))
+        for line in lines:
+            print_line(line)
+        return
     with client(patience_s=LONG_S if follow else 2.0) as api:
         for line in api.logs(run, follow=follow, rank=rank, level=level, grep=grep, attempt=attempt, tail=tail):
             print_line(line)

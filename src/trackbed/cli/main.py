@@ -24,7 +24,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "runs": {
         "init": "init:init", "submit": "submit:submit", "runs": "runs:runs", "show": "show:show", "wait": "wait:wait", "logs": "logs:logs",
         "stop": "verbs:stop", "pause": "verbs:pause", "resume": "verbs:resume", "retry": "verbs:retry", "fork": "fork:fork", "hold": "verbs:hold",
-        "release": "verbs:release", "reproduce": "reproduce:reproduce", "sync": "sync:sync",
+        "release": "verbs:release", "compare": "compare:compare", "diff": "diff:diff", "reproduce": "reproduce:reproduce", "sync": "sync:sync",
     },
     "things": {
         "artifacts": "artifacts:app", "checkpoints": "checkpoints:app", "data": "data:app", "models": "models:app", "template": "template:app", "env": "env:app", "docs": "docs:app", "lineage": "lineage:lineage",

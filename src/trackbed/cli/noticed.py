@@ -59,7 +59,7 @@ def print_steps(steps: "StepsReply") -> None:
         names = ("step", "attempt", "took", "usual", "cause", "split", "straggler")
         rows = [
             [
-                one.step, one.attempt, _seconds(one.seconds), _seconds(one.median_s), one.cause, _split(one.split),
+                one.step, one.attempt or "", _seconds(one.seconds), _seconds(one.median_s), one.cause, _split(one.split),
                 "" if one.straggler is None else f"{one.straggler} ({_seconds(one.straggler_s)})",
             ]
             for one in sorted(kept, key=lambda one: (one.attempt, one.step))

@@ -25,8 +25,20 @@ def runs(
         str, typer.Option("--order-by", metavar="FIELD", help=say("cli.opt.order_by"), show_default=False)
     ] = "",
     ascending: Annotated[bool, typer.Option("--ascending", help=say("cli.opt.ascending"))] = False,
+    metric_tag: Annotated[
+        str, typer.Option("--metric-tag", metavar="TAG", help=say("cli.opt.metric_tag"), show_default=False)
+    ] = "",
+    dataset: Annotated[
+        str, typer.Option("--dataset", metavar="NAME", help=say("cli.opt.along_dataset"), show_default=False)
+    ] = "",
+    model: Annotated[
+        str, typer.Option("--model", metavar="NAME", help=say("cli.opt.along_model"), show_default=False)
+    ] = "",
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, metavar="N", help=say("cli.opt.limit"))] = 30,
 ) -> None:
+    if metric_tag:
+        _tagged(metric_tag, project=project, dataset=dataset, model=model)
+        return
     asked = [name.strip() for name in columns.split(",") if name.strip()]
     with client() as api:
         found = api.runs(
@@ -40,6 +52,25 @@ def runs(
         [[*row(view), *(_value(view, name) for name in asked)] for view in found],
         empty=say("cli.no_runs"),
     )
+
+
+def _tagged(tag: str, *, project: str, dataset: str, model: str) -> None:
+    """Metrics with a tag: across runs, or along the versions of one dataset or model."""
+    with client() as api:
+        found = api.tagged(tag, project=project, dataset=dataset, model=model)
+    if output.emit_json(found):
+        return
+    head = [
+        say(f"cli.word.{name}") for name in ("version", "run", "name", "state", "created", "metric", "last", "best")
+    ]
+    rows = [
+        [
+            one.version or "", one.ref, one.name, output.state(one.state), output.when(one.created_us),
+            f"{one.key}{f' ({one.unit})' if one.unit else ''}", output.number(one.last), output.number(one.best),
+        ]
+        for one in found
+    ]  # fmt: skip
+    output.table(head, rows, empty=say("cli.no_tagged", tag=tag))
 
 
 def row(view: "RunView") -> list[str]:

@@ -14,6 +14,8 @@ from trackbed.cli.follow import follow_run
 from trackbed.cli.show import reason_text
 
 if TYPE_CHECKING:
+    from trackbed.client.api import Client
+    from trackbed.client.submit import Again, Prepared
     from trackbed.wire.runs import Estimate, SubmitReply, SubmittedRun
 
 
@@ -39,6 +41,9 @@ def submit(
         int, typer.Option("--full-steps", metavar="N", min=0, help=say("cli.opt.full_steps"), show_default=False)
     ] = 0,
     then_queue: Annotated[bool, typer.Option("--then-queue", help=say("cli.opt.then_queue"))] = False,
+    against: Annotated[
+        str, typer.Option("--against", metavar="RUN", help=say("cli.opt.against"), show_default=False)
+    ] = "",
 ) -> int:
     from trackbed.cli.try_first import follow_trial
     from trackbed.client.submit import prepare
@@ -55,6 +60,8 @@ def submit(
     with client(patience_s=LONG_S if follow or tried else 10.0) as api:
         said = [*(sets or []), *(["cache=false"] if no_cache else [])]
         prepared = api.like(like, said) if like else prepare(file, said, allow=allow or [])
+        if against and not dry_run:
+            return _beside(api, prepared, against, live, follow=follow)
         reply = api.send(
             prepared, dry_run=dry_run, trial=tried, on_progress=lambda done, total: output.sending(live, done, total)
         )
@@ -70,6 +77,23 @@ def submit(
             return 0
         ids = [one.run_id for one in reply.runs] or [reply.run_id]
         return max(follow_run(api, run_id) for run_id in ids)
+
+
+def _beside(api: "Client", prepared: "Prepared | Again", against: str, live: output.Live, *, follow: bool) -> int:
+    """Submit with an older run beside it, and say what is the same; with `follow` stay for the comparison."""
+    from trackbed.cli.compare import print_comparison
+    from trackbed.client.against import submit_pair
+
+    pair = submit_pair(api, prepared, against, on_progress=lambda done, total: output.sending(live, done, total))
+    live.clear()
+    if not output.emit_json({"tag": pair.tag, "new": pair.new, "old": pair.old, "conditions": pair.conditions}):
+        output.line(say("cli.against_submitted", new=pair.new.ref, old=pair.old.ref, tag=pair.tag))
+        print_comparison(pair.conditions)
+    if not follow:
+        return 0
+    status = max(follow_run(api, run_id) for run_id in pair.ids)
+    print_comparison(api.compare(pair.ids))
+    return status
 
 
 def _size(text: str) -> int:

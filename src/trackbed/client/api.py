@@ -29,7 +29,8 @@ from trackbed.client.push import Progress
 from trackbed.client.submit import Again, Prepared, again, prepare
 from trackbed.domain.states import TERMINAL
 from trackbed.wire.access import Me
-from trackbed.wire.marks import AnomaliesReply, StepsReply
+from trackbed.wire.compare import CompareRequest, Comparison, GroupComparison
+from trackbed.wire.marks import AnomaliesReply, MetricTag, StepsReply, TaggedValue
 from trackbed.wire.runs import (
     ArtifactView,
     CloneView,
@@ -224,6 +225,34 @@ class Client:
         """Return what was noticed about the curves of a run, the newest first."""
         return self.connection.get(f"/api/v1/runs/{part(run)}/anomalies", AnomaliesReply)
 
+    def compare(self, runs: Sequence[str], metrics: Sequence[str] = ()) -> Comparison:
+        """Return what differs between 2 to 100 runs, by name, and their metrics with mean and spread over repeats."""
+        return self.connection.post("/api/v1/compare", Comparison, CompareRequest(runs=[*runs], metrics=[*metrics]))
+
+    def tree_file(self, digest: str, path: str, *, most: int) -> bytes | None:
+        """Return the bytes of a file of a captured tree; None for one of more than `most` bytes.
+
+        Raises:
+            NotFound: the tree has no such file.
+        """
+        with self.connection.stream(f"/api/v1/trees/{part(digest)}/content", query={"path": path}) as answer:
+            if int(answer.headers.get("content-length", 0)) > most:
+                return None
+            return answer.read()
+
+    def comparisons(self, run: str) -> list[GroupComparison]:
+        """Return the tables that were made when the groups of a run (a matrix, a pair) had ended."""
+        return self.connection.get(f"/api/v1/runs/{part(run)}/comparisons", list[GroupComparison])
+
+    def metric_tags(self, project: str = "") -> list[MetricTag]:
+        """Return the tags of metrics, with the metrics and how many runs have them."""
+        return self.connection.get("/api/v1/metric-tags", list[MetricTag], {"project": project})
+
+    def tagged(self, tag: str, *, project: str = "", dataset: str = "", model: str = "") -> list[TaggedValue]:
+        """Return last and best of metrics with a tag: across runs by time, or along the versions of a dataset or model."""
+        asked = {"project": project, "dataset": dataset, "model": model}
+        return self.connection.get(f"/api/v1/metric-tags/{part(tag)}/values", list[TaggedValue], asked)
+
     def steps(self, run: str) -> StepsReply:
         """Return how the steps of a run go: usual time and split, the slow ones, the ranks."""
         return self.connection.get(f"/api/v1/runs/{part(run)}/steps", StepsReply)
@@ -311,6 +340,20 @@ class Client:
                 if on_wait is not None:
                     on_wait(detail)
                 time.sleep(0.5)
+
+    def first_error(
+        self, run: str, *, rank: int | None = None, attempt: int | None = None, around: int = 20
+    ) -> tuple[list[LogLine], LogLine | None]:
+        """Return the first line of level error with the lines around it, of all levels, and that line; None where there is none."""
+        path = f"/api/v1/runs/{part(run)}/logs"
+        asked: dict[str, Any] = {"rank": rank, "attempt": attempt}
+        found = self.connection.get(path, LogPage, {**asked, "level": "error", "limit": 1}).lines
+        if not found:
+            return [], None
+        first = found[0]
+        before = self.connection.get(path, LogPage, {**asked, "before": first.id, "limit": around}).lines
+        after = self.connection.get(path, LogPage, {**asked, "after": first.id, "limit": around}).lines
+        return [*before[-around:], first, *after[:around]], first
 
     def artifacts(self, run: str) -> list[ArtifactView]:
         return self.connection.get(f"/api/v1/runs/{part(run)}/artifacts", list[ArtifactView])

@@ -27,6 +27,7 @@ from trackbed.client.ending import ending, ending_at_exit, note_exit_status
 from trackbed.client.entries import Params, Summary, Tags
 from trackbed.client.outside import Begin, OutsideFolder
 from trackbed.client.phases import Phase, Phases
+from trackbed.client.pulse import Pulse
 from trackbed.client.recorder import Problems, Recorder, now_us, say
 from trackbed.client.spool import Writer
 from trackbed.client.stopping import Saving, Stopping
@@ -141,6 +142,9 @@ class Run:
         self._output = output
         self._next_step = 0
         self._phases = Phases()
+        if control is not None:
+            pulse = Pulse(control, rank)
+            recorder.idle = lambda: pulse.beat(self._next_step - 1, self._phases.current)
         self._stopping = Stopping(control, rank) if control is not None else None
         self._saving: Saving | None = None
         self._trial = trial_of() if control is not None else None

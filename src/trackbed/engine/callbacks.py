@@ -5,13 +5,14 @@ The engine never knows who is behind the port. In a job it is the SDK; on its ow
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from trackbed.engine.report import METRICS, MetricDefinition, StepReport, step_line
 
 
 class Host(Protocol):
-    """The world around a rank. Every rank has one; only the first rank's logs, defines and says."""
+    """The world around a rank. Every rank has one; only the first rank's defines and says."""
 
     def should_stop(self, step: int) -> bool:
         """Asked once a step on every rank; all ranks get the same answer for the same step."""
@@ -20,7 +21,11 @@ class Host(Protocol):
     def define(self, definition: MetricDefinition) -> None: ...
 
     def log(self, metrics: dict[str, float], *, step: int) -> None:
-        """Must not block and not raise."""
+        """Must not block and not raise. Every rank logs every step, later ranks without metrics."""
+        ...
+
+    def phase(self, name: str) -> AbstractContextManager[object]:
+        """Say what this rank does while the block runs: data, compute, communication, save."""
         ...
 
     def progress(self, step: int, steps_total: int, seconds_left: float | None) -> None: ...
@@ -65,6 +70,7 @@ class Voice:
     def stepped(self, report: StepReport) -> None:
         """Tell of an update; the first one is not timed, because it also warms the kernels up."""
         if not self._first:
+            self._host.log({}, step=report.step)  # what its phases took; nothing else of this rank is news
             return
         now_s = self._clock_s()
         self._host.log(report.metrics(), step=report.step)

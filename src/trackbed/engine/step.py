@@ -1,6 +1,8 @@
 """One optimizer update over all ranks: micro-steps, one exchange of gradients, one of scalars, clipping, AdamW."""
 
 import math
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -36,7 +38,9 @@ class Stepper:
     clip: float
     precision: str
 
-    def update(self, batch: StepBatch, *, step: int, wish: bool = False) -> Update:
+    def update(
+        self, batch: StepBatch, *, step: int, wish: bool = False, phase: Callable[[str], AbstractContextManager[object]] = nullcontext
+    ) -> Update:  # fmt: skip
         """Take update `step` (counted from 1) with the global batch of which `batch` is this rank's share.
 
         The loss is divided by the targets of the whole global batch, over ranks and micro-steps, not by those of a
@@ -46,17 +50,21 @@ class Stepper:
             BadInput: `loss_not_finite`, on all ranks, before the parameters are touched.
         """
         lr = self.schedule.at(step)
-        summed = self._accumulate(batch)
+        with phase("compute"):  # the exchange of gradients happens inside of the last backward pass
+            summed = self._accumulate(batch)
+            squares_here = sum_of_squares(self.model)
         wished = 1.0 if wish and self.group.ranks.first else 0.0
-        total, squares, agreed = self.group.sums([summed, sum_of_squares(self.model), wished])
+        with phase("communication"):
+            total, squares, agreed = self.group.sums([summed, squares_here, wished])
         loss, grad_norm = total / batch.tokens, math.sqrt(squares)
         if not (math.isfinite(loss) and math.isfinite(grad_norm)):
             raise BadInput("loss_not_finite", step=step, loss=loss, grad_norm=grad_norm, lr=lr)
-        if grad_norm > self.clip:
-            scale_gradients(self.model, self.clip / grad_norm)
-        set_rate(self.optimizer, lr)
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
+        with phase("compute"):
+            if grad_norm > self.clip:
+                scale_gradients(self.model, self.clip / grad_norm)
+            set_rate(self.optimizer, lr)
+            self.optimizer.step()
+            self.optimizer.zero_grad(set_to_none=True)
         return Update(loss=loss, lr=lr, grad_norm=grad_norm, agreed=agreed > 0)
 
     def _accumulate(self, batch: StepBatch) -> float:

@@ -77,6 +77,10 @@ class Attempt:
     def write_metrics(self, points: Metrics) -> None:
         self._writer(self.given.node_rank).metrics(points)
 
+    def note(self, kind: str, data: dict[str, object]) -> None:
+        """Put an event of ours on the record."""
+        self._writer(self.given.node_rank).event(kind, data)
+
     def close_writers(self) -> None:
         with self._writers_lock:
             for writer in self._writers.values():

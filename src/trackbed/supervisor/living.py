@@ -22,6 +22,7 @@ from trackbed.supervisor.attempt import Attempt, now_us
 from trackbed.supervisor.capture import Capture, readable
 from trackbed.supervisor.ending import last_checkpoint, new_saver, report_end
 from trackbed.supervisor.evidence import CAUSE_OF_ORDER, Judged, judge
+from trackbed.supervisor.hang import HangWatch
 from trackbed.supervisor.launch import Ground, askers, plan, variables_of
 from trackbed.supervisor.prepare import Inputs, free_port
 from trackbed.supervisor.ranks import Ranks, become_subreaper, signal_number
@@ -51,6 +52,7 @@ class Living:
         self._given, self._facts, self._stopping = attempt.given, attempt.facts, attempt.stopping
         self._say = attempt.say
         self._silent_s: float | None = None  # how long nobody answered when we gave up
+        self._hung: dict[str, object] = {}  # what was noted when it hung for as long as its spec allows
         self._killed = False  # some rank had to be: a file may be half written
 
     def run(self) -> None:
@@ -109,7 +111,13 @@ class Living:
         mlflow = Mlflow(self._given, spooler, upstream.ask)
         files = Files(self._given.run_id, folder.output, folder.scratch, spooler, attempt.keep_blob)
         relay = Relay(upstream, mlflow, files)
-        capture = Capture(attempt.write_lines)
+        ranks: Ranks | None = None
+        hang = HangWatch(
+            folder.control, folder.checkpoints, self._given.hang,
+            leaders=lambda: {} if ranks is None else {rank: ranks.states[rank].pid for rank in sorted(ranks.live)},
+            tell=attempt.write_lines, note=attempt.note, idle=lambda: self._stopping.order is not None,
+        )  # fmt: skip
+        capture = Capture(hang.counting(attempt.write_lines))
         every_s = TRIAL_EVERY_S if self._given.trial_steps else EVERY_S
         vitals = Vitals(accelerator, slot.cards, attempt.write_metrics, every_s=every_s)
         saver = new_saver(attempt)
@@ -122,7 +130,9 @@ class Living:
             part.start()
         not_started = self._start(ranks, ground)
         vitals.start()
-        self._watch(ranks)
+        hang.start()
+        self._watch(ranks, hang)
+        hang.stop()
         torn = self._killed or any(end.by_signal is not None and not end.ours for end in ranks.ends)
         left = ranks.kill()
         vitals.stop()
@@ -166,7 +176,7 @@ class Living:
         self._facts.change(phase="running", ranks=list(ranks.states.values()))
         return failed
 
-    def _watch(self, ranks: Ranks) -> None:
+    def _watch(self, ranks: Ranks, hang: HangWatch) -> None:
         """Return when every rank has ended."""
         number, limit_s = signal_number(self._given.on_preempt.signal), self._given.time_limit_s
         begun_s, failed_s = time.monotonic(), None
@@ -179,6 +189,9 @@ class Living:
             if limit_s is not None and now_s - begun_s >= limit_s and self._stopping.order is None:
                 grace_s = self._given.on_preempt.grace_s
                 self._obey(Order(id="local-limit", kind="limit", grace_s=grace_s, reason="time limit"))
+            if hang.end.is_set() and self._stopping.order is None:
+                self._hung = hang.evidence
+                self._obey(Order(id="local-hung", kind="stop", grace_s=self._given.on_preempt.grace_s, reason="hung"))
             actions = self._stopping.tick(now_s, askers=askers(self._given, ranks.live), processes=ranks.live)
             for rank in actions.signal:
                 ranks.signal(rank, number)
@@ -211,6 +224,8 @@ class Living:
             judged.evidence["log_lines_dropped"] = capture.dropped_lines
         if self._silent_s is not None and judged.cause is Cause.STOPPED:
             judged = Judged(Cause.NETWORK, judged.evidence | {"silent_s": round(self._silent_s)})
+        if self._hung and judged.cause is Cause.STOPPED:
+            judged = Judged(Cause.HUNG, judged.evidence | self._hung)
         return judged
 
     # Orders

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from trackbed.wire.spec import CheckpointPolicy, DataPin, FromPin, OnPreempt, Stage
+from trackbed.wire.spec import CheckpointPolicy, DataPin, FromPin, Hang, OnPreempt, Stage
 from trackbed.wire.surroundings import EnvironmentFound
 
 PROTOCOL = 1
@@ -76,6 +76,7 @@ class Assignment(msgspec.Struct, kw_only=True, omit_defaults=True):
     resume: ResumePin | None = None
     checkpoint: CheckpointPolicy = msgspec.field(default_factory=CheckpointPolicy)
     on_preempt: OnPreempt = msgspec.field(default_factory=OnPreempt)
+    hang: Hang = msgspec.field(default_factory=Hang)
     on_rank_loss: str = "end"
     time_limit_s: float | None = None
     trial_steps: int = 0  # of a trial: it leaves after so many

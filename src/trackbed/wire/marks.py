@@ -1,4 +1,4 @@
-"""What was noticed about a run while it ran: anomalies of its curves, slow steps."""
+"""What was noticed about a run while it ran: anomalies of its curves, slow steps. And what tags of metrics show."""
 
 import msgspec
 
@@ -64,3 +64,28 @@ class StepsReply(msgspec.Struct, kw_only=True, omit_defaults=True):
     slow: list[SlowStep] = []
     slow_total: int = 0
     ranks: list[RankWork] = []
+
+
+class MetricTag(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A tag that `define_metric` gave, its metrics, and how many runs have one of them."""
+
+    tag: str
+    keys: list[str]
+    runs: int
+
+
+class TaggedValue(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A metric with the asked tag in one run. `version`: of the asked dataset or model; `best` is None without a goal."""
+
+    run: str
+    ref: str
+    name: str = ""
+    state: str = ""
+    created_us: int = 0
+    key: str
+    goal: str = ""
+    unit: str = ""
+    last: float | str = 0.0
+    best: float | None = None
+    data: dict[str, str] = {}  # input → dataset@version
+    version: int = 0

@@ -136,3 +136,4 @@ class LogPage(msgspec.Struct, kw_only=True, omit_defaults=True):
     previous: str = (
         ""  # with `tail` or `before`: pass it as `before` for earlier lines; empty at the beginning of the log
     )
+    trimmed: dict[str, int] = {}  # lines that were deleted since, by level: their time was over, or there were too many

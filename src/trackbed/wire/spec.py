@@ -50,6 +50,13 @@ class OnPreempt(msgspec.Struct, kw_only=True, omit_defaults=True):
     grace_s: float = 120.0
 
 
+class Hang(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """`after_s` without progress is noted with stacks (None: learnt from the program's own pace); `end` ends the attempt as hung."""
+
+    after_s: float | None = None
+    end: bool = False
+
+
 class DataPin(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A named input. `ref` is what was written; the rest is filled when names resolve to digests."""
 
@@ -139,6 +146,7 @@ class Spec(msgspec.Struct, kw_only=True, omit_defaults=True):
     launcher: Literal["rank_per_card", "process_per_node", "none"] = "rank_per_card"
     checkpoint: CheckpointPolicy = msgspec.field(default_factory=CheckpointPolicy)
     on_preempt: OnPreempt = msgspec.field(default_factory=OnPreempt)
+    hang: Hang = msgspec.field(default_factory=Hang)
     on_rank_loss: Literal["end"] = "end"
     fencing: Literal["relaxed", "strict"] = "relaxed"
     orphan_limit_s: float = 24 * 3600.0

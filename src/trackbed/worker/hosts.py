@@ -2,6 +2,7 @@
 
 import json
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from trackbed.client.run import Run
@@ -25,6 +26,9 @@ class JobHost:
     def log(self, metrics: dict[str, float], *, step: int) -> None:
         self._run.log(metrics, step=step)
 
+    def phase(self, name: str) -> AbstractContextManager[object]:
+        return self._run.phase(name)
+
     def progress(self, step: int, steps_total: int, seconds_left: float | None) -> None:
         self._run.progress(step, steps_total, seconds_left)
 
@@ -37,6 +41,7 @@ class AloneHost:
 
     def __init__(self, output: Path, *, first: bool) -> None:
         self._path = output / "metrics.jsonl"
+        self._first = first
         if first:
             output.mkdir(parents=True, exist_ok=True)
 
@@ -48,8 +53,14 @@ class AloneHost:
         del definition
 
     def log(self, metrics: dict[str, float], *, step: int) -> None:
+        if not self._first:
+            return
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"step": step, **metrics}) + "\n")
+
+    def phase(self, name: str) -> AbstractContextManager[object]:
+        del name
+        return nullcontext()
 
     def progress(self, step: int, steps_total: int, seconds_left: float | None) -> None:
         del step, steps_total, seconds_left

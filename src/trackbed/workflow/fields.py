@@ -106,6 +106,13 @@ ON_PREEMPT = (
     Field("grace", "Time between the signal and KILL.", _duration(), "120s", "120s"),
 )
 
+HANG = (
+    Field(
+        "after", "How long without a step (without the SDK: without output) is a hang.", _duration(), "15m", "learnt"
+    ),
+    Field("end", "End the attempt then, with cause hung; needs `after`.", {"type": "boolean"}, "true", "false"),
+)
+
 _PARAMS = _named("param-name", True)
 _RUN = "Command for `sh -c` in the checked-out tree; `{{params.NAME}}` is replaced by its quoted value."
 
@@ -158,6 +165,7 @@ TOP = (
     Field("launcher", "rank_per_card: one process a card; process_per_node: for torchrun; none: one process.", {"enum": LAUNCHERS}, "rank_per_card", "rank_per_card"),
     Field("checkpoint", "When to save and what to keep.", {}, "{every: 200 steps}", "as below", fields=CHECKPOINT),
     Field("on_preempt", "How ranks are asked to end.", {}, "{signal: TERM, grace: 120s}", "as below", fields=ON_PREEMPT),
+    Field("hang", "When a run that makes no progress is told, with the stacks of its ranks, and whether it is ended.", {}, "{after: 15m, end: true}", "told, not ended", fields=HANG),
     Field("on_rank_loss", "end: a new attempt follows; restart: not yet.", {"enum": ["end", "restart"]}, "end", "end"),
     Field("fencing", "relaxed: a run without contact goes on; strict: it ends with its lease.", {"enum": ["relaxed", "strict"]}, "relaxed", "relaxed"),
     Field("orphan_limit", "Longest time a run goes on without contact to the server.", _duration(), "24h", "24h"),

@@ -38,6 +38,8 @@ def shape(values: dict[str, Any]) -> Shaped:
         if "grace" in wish:
             wish["grace_s"] = units.parse_duration(wish.pop("grace"))
         spec["on_preempt"] = wish
+    if "hang" in values:
+        spec["hang"] = _hang(values["hang"], found)
     if "orphan_limit" in values:
         spec["orphan_limit_s"] = units.parse_duration(values["orphan_limit"])
     if "stages" in values:
@@ -95,6 +97,15 @@ def _checkpoint(value: dict[str, Any]) -> dict[str, Any]:
     return shaped
 
 
+def _hang(value: dict[str, Any], found: list[Finding]) -> dict[str, Any]:
+    shaped = dict(value)
+    if "after" in shaped:
+        shaped["after_s"] = units.parse_duration(shaped.pop("after"))
+    elif shaped.get("end"):
+        found.append(Finding("spec_hang_end", ("hang", "end")))
+    return shaped
+
+
 def _stage(value: dict[str, Any], index: int, found: list[Finding]) -> dict[str, Any]:
     shaped: dict[str, Any] = {"name": "", **value}
     if "resources" in shaped:
@@ -118,6 +129,7 @@ def unshape(spec: Spec) -> dict[str, Any]:
                 name: value for name, value in stage["uses"].items() if name != "tree" and value is not None
             }
     _as_file(values.get("on_preempt", {}), {"grace_s": "grace"})
+    _as_file(values.get("hang", {}), {"after_s": "after"})
     if "checkpoint" in values:
         values["checkpoint"] = _policy(values["checkpoint"])
     return values

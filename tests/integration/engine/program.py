@@ -6,6 +6,7 @@ A scenario: {"name", "out", "params", "latest", "weights", "corpus", "die": [ran
 `<name>.json` into `out`: losses and gradient norms as hexadecimal floats by step, the outcome, lines said.
 """
 
+import contextlib
 import json
 import os
 import sys
@@ -36,6 +37,9 @@ class Host:
     def log(self, metrics: dict[str, float], *, step: int) -> None:
         exact = {key: value.hex() for key, value in metrics.items() if key != "tokens_per_s"}
         self.metrics.setdefault(step, {}).update(exact)
+
+    def phase(self, name: str) -> contextlib.AbstractContextManager[object]:
+        return contextlib.nullcontext()
 
     def progress(self, step: int, steps_total: int, seconds_left: float | None) -> None:
         pass

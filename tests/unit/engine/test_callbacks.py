@@ -1,5 +1,7 @@
 """How often the loop speaks."""
 
+from contextlib import AbstractContextManager, nullcontext
+
 from trackbed.engine.callbacks import Voice
 from trackbed.engine.report import METRICS, MetricDefinition, StepReport
 
@@ -19,6 +21,9 @@ class Listener:
 
     def log(self, metrics: dict[str, float], *, step: int) -> None:
         self.metrics[step] = metrics
+
+    def phase(self, name: str) -> AbstractContextManager[object]:
+        return nullcontext()
 
     def progress(self, step: int, steps_total: int, seconds_left: float | None) -> None:
         self.progress_steps.append((step, seconds_left))
@@ -62,10 +67,10 @@ def test_the_time_left_is_the_steps_left_at_the_pace_so_far() -> None:
     ]
 
 
-def test_only_the_first_rank_speaks() -> None:
+def test_only_the_first_rank_speaks_the_others_mark_their_steps() -> None:
     listener = Listener()
     _train(listener, first=False, steps=3, step_s=1.0)
-    assert (listener.metrics, listener.lines, listener.defined) == ({}, [], [])
+    assert (listener.metrics, listener.lines, listener.defined) == ({1: {}, 2: {}, 3: {}}, [], [])
 
 
 def test_what_a_reproduction_must_repeat_is_declared() -> None:

@@ -139,6 +139,7 @@ export interface Assignment {
   resume?: ResumePin | null
   checkpoint?: CheckpointPolicy
   on_preempt?: OnPreempt
+  hang?: Hang
   on_rank_loss?: string
   time_limit_s?: number | null
   trial_steps?: number
@@ -228,6 +229,75 @@ export interface ExitReport {
   stop_step?: number | null
   lost_to_step?: number | null
   salvaged?: boolean
+}
+
+export interface CompareRequest {
+  runs: string[]
+  metrics?: string[]
+}
+
+export interface ComparedRun {
+  id: string
+  ref: string
+  name?: string
+  state?: string
+  owner?: string
+  seed?: number
+  group?: number
+  created_us?: number
+  seconds?: number
+  card_seconds?: number
+  cards?: number
+}
+
+export interface Difference {
+  name: string
+  values: unknown[]
+}
+
+export interface Compared {
+  last: number | string
+  best?: number | string | null
+  best_step?: number | null
+  last_step?: number
+}
+
+export interface MetricColumn {
+  key: string
+  goal?: string
+  unit?: string
+  runs: (Compared | null)[]
+  groups?: Spread[]
+}
+
+export interface Spread {
+  group: number
+  n: number
+  mean?: number | null
+  deviation?: number | null
+  verdict?: string
+}
+
+export interface Comparison {
+  runs: ComparedRun[]
+  params?: Difference[]
+  data?: Difference[]
+  code?: Difference[]
+  files?: Difference[]
+  files_left_out?: number
+  environment?: Difference[]
+  settings?: Difference[]
+  metrics?: MetricColumn[]
+  metrics_left_out?: number
+  matched?: string[]
+  groups?: number
+}
+
+export interface GroupComparison {
+  tag: string
+  project: string
+  made_us: number
+  comparison: Comparison
 }
 
 export interface ListingEntry {
@@ -408,26 +478,10 @@ export interface EnvironmentView {
   record?: EnvironmentRecord | null
 }
 
-export interface Surroundings {
-  os?: string
-  kernel?: string
-  libc?: string
-  driver?: string
-  cuda?: string
-  devices?: string[]
-  variables?: Record<string, string>
-}
-
 export interface EnvironmentFacts {
   label?: string
   environment?: EnvironmentRecord | null
   surroundings?: Surroundings | null
-  drift?: string[]
-}
-
-export interface EnvironmentFound {
-  surroundings: Surroundings
-  python?: string
   drift?: string[]
 }
 
@@ -492,6 +546,27 @@ export interface StepsReply {
   slow?: SlowStep[]
   slow_total?: number
   ranks?: RankWork[]
+}
+
+export interface MetricTag {
+  tag: string
+  keys: string[]
+  runs: number
+}
+
+export interface TaggedValue {
+  run: string
+  ref: string
+  name?: string
+  state?: string
+  created_us?: number
+  key: string
+  goal?: string
+  unit?: string
+  last?: number | string
+  best?: number | null
+  data?: Record<string, string>
+  version?: number
 }
 
 export interface FaultView {
@@ -896,6 +971,7 @@ export interface LogPage {
   next?: string
   more?: boolean
   previous?: string
+  trimmed?: Record<string, number>
 }
 
 export interface Resources {
@@ -929,6 +1005,11 @@ export interface CheckpointPolicy {
 export interface OnPreempt {
   signal?: string
   grace_s?: number
+}
+
+export interface Hang {
+  after_s?: number | null
+  end?: boolean
 }
 
 export interface DataPin {
@@ -1006,6 +1087,7 @@ export interface Spec {
   launcher?: 'none' | 'process_per_node' | 'rank_per_card'
   checkpoint?: CheckpointPolicy
   on_preempt?: OnPreempt
+  hang?: Hang
   on_rank_loss?: 'end'
   fencing?: 'relaxed' | 'strict'
   orphan_limit_s?: number
@@ -1114,6 +1196,22 @@ export interface StoreView {
   low_since_us?: number
   checkpoints_to_free?: number
   bytes_to_free?: number
+}
+
+export interface Surroundings {
+  os?: string
+  kernel?: string
+  libc?: string
+  driver?: string
+  cuda?: string
+  devices?: string[]
+  variables?: Record<string, string>
+}
+
+export interface EnvironmentFound {
+  surroundings: Surroundings
+  python?: string
+  drift?: string[]
 }
 
 export interface ColumnInfo {

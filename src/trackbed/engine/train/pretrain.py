@@ -160,10 +160,13 @@ class _Loop:
     def _step(self) -> bool:
         """Take one update; return whether all ranks agreed that it is time for a checkpoint, by the clock."""
         begun_s = time.monotonic()
-        batch = step_batch(self.machine.windows, self.machine.order, self.machine.plan, consumed=self.state.consumed)
+        with self.host.phase("data"):
+            batch = step_batch(
+                self.machine.windows, self.machine.order, self.machine.plan, consumed=self.state.consumed
+            )
         step = self.state.step + 1
         wish = self.config.rhythm.wished(begun_s - self.saved_s)
-        update = self.machine.stepper.update(batch, step=step, wish=wish)
+        update = self.machine.stepper.update(batch, step=step, wish=wish, phase=self.host.phase)
         self.state = LoopState(step, self.state.consumed + self.machine.plan.batch, self.state.tokens + batch.tokens)
         self.voice.stepped(
             StepReport(
@@ -183,9 +186,11 @@ class _Loop:
     def _save(self) -> None:
         if self.saved_step == self.state.step:
             return
-        save(
-            self.folders.checkpoints, self.machine.trained, self.state, self.machine.identity, group=self.machine.group
-        )
+        with self.host.phase("save"):
+            save(
+                self.folders.checkpoints, self.machine.trained, self.state, self.machine.identity,
+                group=self.machine.group,
+            )  # fmt: skip
         self.saved_step, self.saved_s = self.state.step, time.monotonic()
         if self.machine.group.ranks.first_on_node:
             prune(self.folders.checkpoints, keep=KEPT_ON_DISK, protected=self.folders.latest)

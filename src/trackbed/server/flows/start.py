@@ -137,7 +137,7 @@ def assignment_of(app: App, tx: ReadTx, owned: Owned, slots: list[NodeSlot], *, 
         environment=msgspec.to_builtins(environment) if environment else {}, pack=pack,
         environment_drift="flag" if app.settings.environment_drift == "flag" else "refuse", data=data_for(spec, stage),
         from_=spec.from_,
-        resume=resume or None, checkpoint=spec.checkpoint, on_preempt=spec.on_preempt, on_rank_loss=spec.on_rank_loss,
+        resume=resume or None, checkpoint=spec.checkpoint, on_preempt=spec.on_preempt, hang=spec.hang, on_rank_loss=spec.on_rank_loss,
         time_limit_s=resources_for(spec, stage).time_limit_s, trial_steps=spec.trial.steps if spec.trial else 0,
         lease=LeaseSettings(
             heartbeat_s=times.heartbeat_s, lease_s=times.lease_s, fencing=spec.fencing,

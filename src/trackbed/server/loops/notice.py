@@ -21,6 +21,7 @@ from trackbed.tracking.runs_tables import run
 ACTOR = Actor(ActorKind.SYSTEM, "notice", "notice")
 STORE_EVERY_S = 5.0  # a state without news is written this often
 ALL_EVERY_S = 30.0  # between two looks for runs that are over and whose frames came late
+YOUNG_US = 3600 * 1_000_000
 _ACTIVE = [state.value for state in ACTIVE]
 
 
@@ -94,11 +95,13 @@ def _candidates(tx: ReadTx, known: list[str], *, everything: bool) -> list[Any]:
     ended = [run_id for run_id in known if run_id not in found]
     for at in range(0, len(ended), 500):
         found |= {row.id: row for row in tx.rows(columns.where(run.c.id.in_(ended[at : at + 500])))}
+    looked, open_ = anomalies.watched, anomalies.anomaly
+    unseen = columns.outerjoin(looked, looked.c.run_id == run.c.id).where(
+        tail.c.frames > func.coalesce(looked.c.pos, 0)
+    )
+    young = run.c.created_us >= tx.now_us - YOUNG_US  # it may have begun and ended between two ticks
+    found |= {row.id: row for row in tx.rows(unseen if everything else unseen.where(young))}
     if everything:
-        looked, open_ = anomalies.watched, anomalies.anomaly
-        behind = select(tail.c.run_id).outerjoin(looked, looked.c.run_id == tail.c.run_id)
-        behind = behind.where(tail.c.frames > func.coalesce(looked.c.pos, 0))
         stalled = select(open_.c.run_id).where(open_.c.kind == anomalies.STALLED, open_.c.closed_us == 0)
-        for left in (behind, stalled):
-            found |= {row.id: row for row in tx.rows(columns.where(run.c.id.in_(left)))}
+        found |= {row.id: row for row in tx.rows(columns.where(run.c.id.in_(stalled)))}
     return list(found.values())

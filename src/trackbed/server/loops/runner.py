@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 
 from trackbed.server.app import App
-from trackbed.server.loops import doctor, environments, limits, notice, schedule, seal, upkeep, watch
+from trackbed.server.loops import doctor, environments, groups, limits, logs, notice, schedule, seal, upkeep, watch
 
 log = logging.getLogger("trackbed.loops")
 
@@ -51,7 +51,7 @@ class Loops:
 
 
 def start(app: App) -> Loops:
-    """Start all loops. Call `stop` on what this returns before the database is closed."""
+    """Start all of them. Call `stop` on what this returns before the database is closed."""
     watch.adopt(app)
     watching = watch.Watch()
     ticks: dict[str, tuple[Callable[[App], object], float]] = {
@@ -61,6 +61,8 @@ def start(app: App) -> Loops:
         "notice": (notice.Notice().tick, 1.0),
         "doctor": (doctor.Doctor().tick, 20.0),
         "environments": (environments.Builder().tick, 5.0),
+        "groups": (groups.Groups().tick, 5.0),
+        "logs": (logs.Logs().tick, logs.EVERY_S),
         "upkeep": (upkeep.Upkeep().tick, upkeep.EVERY_S),
         "seal": (seal.Sealer().tick, 5.0),
     }

@@ -8,7 +8,7 @@ from trackbed.db import ReadTx
 from trackbed.domain.scope import Permission, Scope
 from trackbed.server.app import App
 from trackbed.tracking import logs as log_pages
-from trackbed.tracking import runs
+from trackbed.tracking import logs_keep, runs
 from trackbed.tracking.logs import Wanted
 from trackbed.wire.series import LogPage
 
@@ -31,7 +31,10 @@ async def logs(
     wanted = Wanted(attempt=attempt, rank=rank, level=level, grep=grep, tail=max(0, tail), limit=limit)
 
     def read(tx: ReadTx) -> LogPage:
-        return log_pages.page(tx, runs.resolve(tx, who, run).id, wanted, after=after, before=before)
+        found = runs.resolve(tx, who, run).id
+        page = log_pages.page(tx, found, wanted, after=after, before=before)
+        page.trimmed = logs_keep.trimmed_of(tx, found)
+        return page
 
     return await trackbed_app.db.aread(read)
 
