@@ -11,6 +11,8 @@ from trackbed.cli.follow import watch
 from trackbed.cli.options import Run
 from trackbed.cli.wait import ended_text, exit_status
 
+_SHOWN = 10  # differences
+
 if TYPE_CHECKING:
     from trackbed.client.api import Client
     from trackbed.wire.runs import RunView
@@ -37,20 +39,33 @@ def reproduce(
 
 
 def _verify(api: "Client", first: "RunView", second: str, ref: str) -> int:
-    """Compare every metric that is declared deterministic; 1 where one differs or none is declared."""
+    """Compare curves, products and outputs; 1 where one differs beyond the tolerance, or there was nothing to compare."""
     declared = [info.key for info in api.keys(first.id, limit=10_000) if info.definition.get("deterministic")]
     rows = [{"key": key, **_compare(api, first.id, second, key)} for key in declared]
-    same = bool(rows) and all(row["equal"] for row in rows)
-    if not output.emit_json({"run": first.ref, "reproduction": ref, "run_id": second, "equal": same, "metrics": rows}):
+    found = api.verdict(second)
+    told = {
+        "run": first.ref, "reproduction": ref, "run_id": second, "equal": found.equal, "verdict": found.verdict,
+        "metrics": rows, "unequal": found.unequal, "why": found.why, "products": found.products, "outputs": found.outputs,
+        "nondeterminism": found.nondeterminism,
+    }  # fmt: skip
+    if not output.emit_json(told):
         head = [say(f"cli.word.{name}") for name in ("metric", "points", "equal", "first_difference")]
         cells = [
             [row["key"], row["points"], say("cli.word.yes" if row["equal"] else "cli.word.no"), row["differs_at"]]
             for row in rows
         ]
         output.table(head, cells, empty=say("cli.none_deterministic"))
-        if rows:
-            output.line(say("cli.reproduced" if same else "cli.not_reproduced", run=first.ref, ref=ref))
-    return 0 if same else 1
+        if found.products or found.outputs:
+            output.line(say("cli.reproduce.compared", products=found.products, outputs=found.outputs))
+        for one in found.unequal[:_SHOWN]:
+            name = f"{say(f'cli.word.{one.what}')} {one.name}"
+            output.line(f"  {name}: {one.before[:15] or '-'} → {one.after[:15] or '-'}")
+        for why in found.why:
+            output.line(f"  · {say(f'reason.{why.code}', **why.params)}")
+        words = {"equal": "cli.reproduced", "within": "cli.reproduce.within", "differs": "cli.not_reproduced"}
+        if found.verdict in words:
+            output.line(say(words[found.verdict], run=first.ref, ref=ref, greatest=f"{found.greatest:.1e}"))
+    return 0 if found.verdict in ("equal", "within") else 1
 
 
 def _compare(api: "Client", first: str, second: str, key: str) -> dict[str, object]:

@@ -161,7 +161,7 @@ def _stages(stages: "list[StageView]") -> None:
     output.line()
     head = [say(f"cli.word.{name}") for name in ("stage", "state", "needs", "attempt", "why")]
     output.table(head, [
-        [one.name, word(f"stage_state.{one.state}", one.state), ", ".join(one.needs), one.attempt or "", reason_text(one.reason)]
+        [one.name, word(f"stage_state.{one.state}", one.state), ", ".join(one.needs), one.run or one.attempt or "", reason_text(one.reason)]
         for one in stages
     ])  # fmt: skip
 

@@ -35,6 +35,7 @@ from trackbed.wire.runs import (
     ArtifactView,
     CloneView,
     EventView,
+    ReproductionVerdict,
     RunDetail,
     RunPage,
     RunView,
@@ -148,6 +149,14 @@ class Client:
         """Submit a run again from its record alone."""
         request = self.connection.get(f"/api/v1/runs/{part(run)}/reproduction", SubmitRequest)
         return self.connection.post("/api/v1/runs", SubmitReply, request, key=new_id("idm"))
+
+    def verdict(self, run: str) -> ReproductionVerdict:
+        """Return whether a run came out as the one it reproduces, and what differs.
+
+        Raises:
+            Conflict: `run_reproduces_nothing`.
+        """
+        return self.connection.get(f"/api/v1/runs/{part(run)}/reproduction/verdict", ReproductionVerdict)
 
     def run(self, run: str) -> RunDetail:
         """Return everything on the record but curves and logs."""

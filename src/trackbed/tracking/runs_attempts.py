@@ -368,6 +368,15 @@ def stage_left(tx: Tx, its_run: runs.RunRow, state: str) -> None:
     _set_stage(tx, its_run.id, its_run.stage_index, state=state)
 
 
+def stage_given(tx: Tx, run_id: str, position: int) -> None:
+    """A run of its own works on a stage."""
+    _set_stage(tx, run_id, position, state="running")
+
+
+def stage_failed(tx: Tx, run_id: str, position: int) -> None:
+    _set_stage(tx, run_id, position, state="failed")
+
+
 def note_outputs(tx: Tx, row: AttemptRow, digest: str, products: dict[str, str]) -> None:
     """Remember the tree of the outputs and the stage products as reported so far."""
     known = runs.from_json(row.products, {})

@@ -148,6 +148,8 @@ class StageView(msgspec.Struct, kw_only=True, omit_defaults=True):
     reason: Reason | None = None  # why it was taken from an earlier run, or why not
     key: str = ""  # digest of everything that its products depend on
     from_run: str = ""  # run id that left the products of a hit
+    run: str = ""  # run that works on this stage beside the others
+    run_id: str = ""
 
 
 class Progress(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -284,15 +286,36 @@ class MetricDifference(msgspec.Struct, kw_only=True, omit_defaults=True):
     after: str
 
 
+class Unequal(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One thing that is not the same in two runs. `what`: metric | product | output."""
+
+    what: str
+    name: str
+    before: str = ""
+    after: str = ""
+
+
 class ReproductionVerdict(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """Whether a run gave every metric that is declared deterministic bit for bit as the one it reproduces."""
+    """Whether a run came out as the one it reproduces.
+
+    Compared are the curves declared deterministic (bit for bit), the products of stages and the files of the output (by digest).
+    Files of the output decide only where neither curves nor products do: many hold times and paths.
+    """
 
     run: str
     reproduces: str
     equal: bool = False
+    verdict: Literal["equal", "within", "differs", "nothing"] = "nothing"  # within: curves only, up to `tolerance`
     finished: bool = False  # both ended; before that `equal` speaks of what there is so far
     keys: list[str] = []
     first: MetricDifference | None = None
+    greatest: float = 0.0  # relative difference of any two points at a step
+    tolerance: float = 0.0
+    products: int = 0  # compared
+    outputs: int = 0
+    unequal: list[Unequal] = []
+    why: list[Reason] = []  # what else differs between the records, the likeliest first
+    nondeterminism: list[str] = []  # what the records say is not deterministic
 
 
 class VerbRequest(msgspec.Struct, kw_only=True, omit_defaults=True):

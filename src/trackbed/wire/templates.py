@@ -1,6 +1,6 @@
 """Templates of specs: versioned, immutable once added."""
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -42,8 +42,39 @@ class TemplateView(msgspec.Struct, kw_only=True, omit_defaults=True):
     versions: list[TemplateVersionView] = []
 
 
+class FormField(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One field of a form. `schema`: JSON Schema of its value; `origin`: where `value` is from."""
+
+    field: str  # dotted
+    schema: dict[str, Any] = {}
+    value: Any = None
+    origin: Literal["file", "template", "default"] = "default"
+    default: str = ""  # in words, of the reference
+    required: bool = False
+    locked: bool = False
+    description: str = ""
+
+
+class FormRequest(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A file as `text`, or as `values` that are to go into `text`: comments and order of it stay. Its template is looked up."""
+
+    text: str = ""
+    values: dict[str, Any] | None = None
+    space: str = "default"
+
+
+class FormView(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """The file in both forms, and the fields of the form. `template`: the version that it names."""
+
+    text: str
+    values: dict[str, Any] = {}
+    fields: list[FormField] = []
+    template: str = ""
+    faults: list[FaultView] = []
+
+
 class SpecText(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """A spec in one of its forms: the text of a file, or its values."""
+    """A spec in one of its forms: the text of a file, or its values. With both, the values go into the text and its comments stay."""
 
     text: str | None = None
     values: dict[str, Any] | None = None

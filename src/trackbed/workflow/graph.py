@@ -13,6 +13,13 @@ def next_stage(stages: Sequence[Stage], done: Collection[str]) -> int | None:
     return next((at for at in left if all(need in done for need in stages[at].needs)), None)
 
 
+def ready_stages(stages: Sequence[Stage], done: Collection[str]) -> list[int]:
+    """Return the positions of the stages that are not done and whose needs all are: they may run at the same time."""
+    return [
+        at for at, stage in enumerate(stages) if stage.name not in done and all(need in done for need in stage.needs)
+    ]
+
+
 def order(stages: Sequence[Stage]) -> list[int]:
     """Return the positions in the order in which the stages run. A stage on a circle is left out; specs have none."""
     done: list[str] = []

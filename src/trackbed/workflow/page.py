@@ -56,7 +56,7 @@ def page() -> str:
 
 
 _TAIL = """\
-Stages run one after another, in an order that fits their `needs` (first those that stand first in the file); an input `stage.product`
+Stages whose `needs` are done run at the same time, as the pool allows; an input `stage.product`
 must come from a stage that is needed, directly or through others. A stage that is done is not run again when a later one is retried, and
 one that was run before with all the same is taken from there: [stages](../explanation/stages.md).
 

@@ -53,6 +53,19 @@ trial = Table(
     Index("trial_by_settled", "settled"),
 )
 
+# A stage of a run that another run works on, beside it: independent stages of a graph run at the same time.
+child = Table(
+    "stage_child",
+    metadata,
+    Column("run_id", Text, primary_key=True),
+    Column("position", Integer, primary_key=True, autoincrement=False),
+    Column("child_id", Text, nullable=False),
+    Column("space_id", Text, nullable=False),
+    Column("state", Text, nullable=False),  # running | done | failed
+    Index("stage_child_by_child", "child_id"),
+    Index("stage_child_by_state", "state"),
+)
+
 # A run that was made from another by other values; the run that it was made from knows nothing of it.
 like = Table(
     "run_like",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import random
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ from trackbed.sources.environment import digest_of
 from trackbed.tracking import runs
 from trackbed.wire.attempts import Assignment
 from trackbed.wire.runs import EnvironmentRecord, RunDetail, StageView, TreeFacts
+from trackbed.workflow import children
 
 
 def environment(python: str) -> EnvironmentRecord:
@@ -85,13 +87,33 @@ class Bed:
         self.world.clock.advance(1)
         return told
 
-    def finish(self, run: str) -> list[str]:
-        """Let everything that is left of the run run; return the names of the stages that were run."""
+    def workers(self, run: str) -> list[str]:
+        """The run and the runs of its stages that have an attempt now."""
+        world = self.world
+        world.plan()
+        beside = world.app.db.read(lambda tx: [one.child_id for one in children.of_run(tx, run).values()])
+        return [one for one in [run, *beside] if world.state(one) in ("starting", "running")]
+
+    def finish(self, run: str, dice: random.Random | None = None, failing: float = 0.0) -> list[str]:
+        """Let everything that is left of the run run, in any order; return the names of the stages that were run.
+
+        Some fail by chance: then the run is retried once it has failed.
+        """
         ran: list[str] = []
         while self.world.state(run) != "finished":
-            told = self.step(run)
-            assert told is not None, (self.world.state(run), self.world.run(run).reason)
-            ran.append(told.stage.name if told.stage else "")
+            at_work = self.workers(run)
+            if self.world.state(run) == "failed":
+                assert not at_work or run not in at_work
+                self.world.verb("retry", run)
+                continue
+            if self.world.state(run) == "finished":
+                break
+            assert at_work, (self.world.state(run), self.world.run(run).reason)
+            cause = "user_error" if dice is not None and dice.random() < failing else "done"
+            told = self.end(dice.choice(at_work) if dice is not None else at_work[0], cause)
+            self.world.plan()
+            if cause == "done":
+                ran.append(told.stage.name if told.stage else "")
         return ran
 
     # --- looking ---

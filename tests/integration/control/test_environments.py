@@ -15,7 +15,7 @@ from trackbed.base.ids import Digest
 from trackbed.domain.scope import Role, Scope
 from trackbed.scheduling import holds
 from trackbed.server.app import Settings
-from trackbed.server.flows import environments, trial
+from trackbed.server.flows import environments
 from trackbed.server.flows.collect import collect_store
 from trackbed.server.flows.trees import tree_is_readable
 from trackbed.server.loops.environments import Builder
@@ -310,11 +310,12 @@ def test_an_attempt_may_read_the_pack_of_its_own_run_and_no_other(world: World, 
     assert reads == [True, False]
 
 
-def test_a_run_that_is_tried_first_waits_for_its_trial_and_both_for_one_pack(world: World, tmp_path: Path) -> None:
+def test_a_held_run_whose_pack_was_dropped_waits_for_it_again_when_it_is_released(world: World, tmp_path: Path) -> None:
     lock = locked(tmp_path)
     held = submit(world, lock)
-    world.write(lambda tx: trial.hold_for(tx, runs.get(tx, held)), world.ann.actor)
-    assert world.state(held) == "held"
-    assert world.verb("release", held).state == "preparing", "without its pack it does not queue"
+    Builder().tick(world.app)
+    world.verb("hold", held)
+    world.write(lambda tx: tx.execute(packs_sql.pack.delete()), world.ann.actor)
+    assert world.verb("release", held).state == "preparing"
     Builder().tick(world.app)
     assert world.state(held) == "queued"

@@ -701,6 +701,8 @@ export interface StageView {
   reason?: Reason | null
   key?: string
   from_run?: string
+  run?: string
+  run_id?: string
 }
 
 export interface Progress {
@@ -821,13 +823,28 @@ export interface MetricDifference {
   after: string
 }
 
+export interface Unequal {
+  what: string
+  name: string
+  before?: string
+  after?: string
+}
+
 export interface ReproductionVerdict {
   run: string
   reproduces: string
   equal?: boolean
+  verdict?: 'differs' | 'equal' | 'nothing' | 'within'
   finished?: boolean
   keys?: string[]
   first?: MetricDifference | null
+  greatest?: number
+  tolerance?: number
+  products?: number
+  outputs?: number
+  unequal?: Unequal[]
+  why?: Reason[]
+  nondeterminism?: string[]
 }
 
 export interface VerbRequest {
@@ -1301,6 +1318,31 @@ export interface TemplateView {
   space: string
   latest: number
   versions?: TemplateVersionView[]
+}
+
+export interface FormField {
+  field: string
+  schema?: Record<string, unknown>
+  value?: unknown
+  origin?: 'default' | 'file' | 'template'
+  default?: string
+  required?: boolean
+  locked?: boolean
+  description?: string
+}
+
+export interface FormRequest {
+  text?: string
+  values?: Record<string, unknown> | null
+  space?: string
+}
+
+export interface FormView {
+  text: string
+  values?: Record<string, unknown>
+  fields?: FormField[]
+  template?: string
+  faults?: FaultView[]
 }
 
 export interface SpecText {

@@ -17,7 +17,7 @@ from trackbed.tracking import runs, runs_attempts
 from trackbed.tracking.runs_tables import run
 from trackbed.wire.attempts import NodeSlot
 from trackbed.wire.spec import Resources
-from trackbed.workflow import results
+from trackbed.workflow import children, results
 
 LOOK_AGAIN_S = 10.0  # a run that waits for another to leave what it needs is looked at in every tick anyway
 STUCK_S = 60.0  # an attempt that is still there so long after its grace is not counted on any more
@@ -88,9 +88,13 @@ def _same_stages(
 ) -> tuple[dict[str, str], dict[str, tuple[str, str]]]:
     """Which stages wait under which key, and which of them a live attempt works on: what it leaves will be taken."""
     waiting = [row for row in waiting if '"stages":' in row.spec]  # all others are spared the look
+    away = children.awaited(tx, {row.id: row.stage_index for row in waiting})
+    beside = {row.id: row for row in _rows_of(tx, set(away.values()))}
+    waits = {row.id: (stage_name(row), runs.ref_of(beside[away[row.id]])) for row in waiting if row.id in away}
+    waiting = [row for row in waiting if row.id not in away]
     due = results.due(tx, {row.id: row.stage_index for row in waiting})
     if not due:
-        return {}, {}
+        return {}, waits
     working = _rows_of(tx, live)
     busy = results.due(tx, {row.id: row.stage_index for row in working})
     refs = {row.id: runs.ref_of(row) for row in working}
@@ -100,7 +104,7 @@ def _same_stages(
         for row in waiting
         if row.id in due and (row.space_id, due[row.id]) in by_key and row.id not in live
     }
-    return {row.id: f"{row.space_id} {due[row.id]}" for row in waiting if row.id in due}, found
+    return {row.id: f"{row.space_id} {due[row.id]}" for row in waiting if row.id in due}, found | waits
 
 
 def _rows_of(tx: ReadTx, ids: set[str]) -> list[runs.RunRow]:

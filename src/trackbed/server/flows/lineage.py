@@ -12,7 +12,7 @@ from trackbed.tracking import runs, runs_attempts
 from trackbed.tracking.runs_tables import run
 from trackbed.wire.data import LineageEdge, LineageView
 from trackbed.wire.runs import EventView
-from trackbed.workflow import likes
+from trackbed.workflow import children, likes
 
 
 def of_run(tx: ReadTx, scope: Scope, row: runs.RunRow) -> LineageView:
@@ -35,6 +35,11 @@ def of_run(tx: ReadTx, scope: Scope, row: runs.RunRow) -> LineageView:
         _near_run(tx, scope, graph, made_from.of_id, "like", outward=False)
     for other_id in likes.made_from(tx, row.id):
         _near_run(tx, scope, graph, other_id, "like", outward=True)
+    part_of = children.parent_of(tx, row.id)
+    if part_of is not None:
+        _near_run(tx, scope, graph, part_of.run_id, "stage", outward=False)
+    for one in children.of_run(tx, row.id).values():
+        _near_run(tx, scope, graph, one.child_id, "stage", outward=True)
     for other in _children(tx, scope, row):
         kind = "reproduces" if other.reproduces == row.id else "from"
         graph.add_run(other)

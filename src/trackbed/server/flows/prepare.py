@@ -10,11 +10,18 @@ from trackbed.domain.states import RunState
 from trackbed.server.app import App
 from trackbed.server.flows import environments, stages
 from trackbed.tracking import runs
+from trackbed.wire.reason import Reason
 
 
-def prepare(app: App, tx: Tx, row: runs.RunRow) -> runs.RunRow:
-    """Move a draft through `preparing` into the queue, or out of it where earlier runs left all that it would leave."""
+def prepare(app: App, tx: Tx, row: runs.RunRow, *, held: Reason | None = None) -> runs.RunRow:
+    """Move a draft through `preparing` into the queue, or out of it where earlier runs left all that it would leave.
+
+    With `held` it stays out of the queue for that reason, and nothing of it is looked at before it is released.
+    """
     row = runs.move(tx, row, RunState.PREPARING, "run.preparing", data={"environment": row.environment_digest})
+    if held is not None:
+        row = runs.to_queue(tx, row, "run.queued")
+        return runs.move(tx, row, RunState.HELD, "run.held", reason=runs.to_json(held))
     platform = environments.missing_pack(tx, row)
     if platform:
         return environments.wait_for_pack(app, tx, row, platform)
@@ -40,4 +47,4 @@ def released(app: App, tx: Tx, row: runs.RunRow, *, data: dict[str, Any]) -> run
     platform = environments.missing_pack(tx, row)
     if platform:
         return environments.wait_for_pack(app, tx, row, platform)
-    return runs.to_queue(tx, row, "run.released", keep_place=True, data=data)
+    return stages.go_on(app, tx, runs.to_queue(tx, row, "run.released", keep_place=True, data=data))

@@ -1,14 +1,21 @@
 """reproduce: the same run again, from the record alone; and whether it came out the same."""
 
+import math
+
 import msgspec
 
 from trackbed.base.errors import Conflict
 from trackbed.db import ReadTx
 from trackbed.domain.scope import Scope
-from trackbed.tracking import facts, runs, runs_views
+from trackbed.server.flows import stages
+from trackbed.tracking import artifacts, facts, runs, runs_attempts, runs_views
 from trackbed.tracking.metrics import history
-from trackbed.wire.runs import MetricDifference, ReproductionVerdict, SubmitRequest
+from trackbed.wire.reason import Reason
+from trackbed.wire.runs import EnvironmentRecord, MetricDifference, ReproductionVerdict, SubmitRequest, Unequal
 from trackbed.wire.spec import DataPin, FromPin, Spec
+from trackbed.workflow.as_file import as_file, changes
+
+TOLERANCE = 1e-5  # relative: what another layout may make of float32 (ARCHITECTURE, invariant 6)
 
 
 def reproduction(tx: ReadTx, scope: Scope, ref: str) -> SubmitRequest:
@@ -57,15 +64,133 @@ def compare(tx: ReadTx, scope: Scope, row: runs.RunRow) -> ReproductionVerdict:
         raise Conflict("run_reproduces_nothing", ref=runs.ref_of(row))
     original = runs.resolve(tx, scope, row.reproduces)
     keys = sorted(deterministic_keys(tx, original.id) | deterministic_keys(tx, row.id))
-    first: MetricDifference | None = None
-    for key in keys:
-        first = first_difference(key, curve(tx, original.id, key), curve(tx, row.id, key))
-        if first is not None:
-            break
-    return ReproductionVerdict(
-        run=row.id, reproduces=original.id, equal=first is None and bool(keys), keys=keys, first=first,
+    found = ReproductionVerdict(
+        run=row.id, reproduces=original.id, keys=keys, tolerance=TOLERANCE,
         finished=row.state == "finished" and original.state == "finished",
     )  # fmt: skip
+    _curves(tx, found, keys)
+    _products(tx, found, original, row)
+    _outputs(tx, found, original, row)
+    compared = bool(keys) or bool(found.products) or bool(found.outputs)
+    # Files of the output often hold times and paths: they decide only where nothing was declared that shall be the same.
+    declared = bool(keys) or bool(found.products)
+    against = [one for one in found.unequal if one.what != "output" or not declared]
+    found.equal = compared and not against
+    only_curves = all(one.what == "metric" for one in against) and found.greatest <= TOLERANCE
+    found.verdict = "nothing" if not compared else "equal" if found.equal else "within" if only_curves else "differs"
+    found.nondeterminism = sorted(
+        {*runs.from_json(original.nondeterminism, []), *runs.from_json(row.nondeterminism, [])}
+    )
+    found.why = why_unequal(tx, original, row)
+    return found
+
+
+def _curves(tx: ReadTx, found: ReproductionVerdict, keys: list[str]) -> None:
+    for key in keys:
+        before, after = curve(tx, found.reproduces, key), curve(tx, found.run, key)
+        differs = first_difference(key, before, after)
+        if differs is None:
+            continue
+        found.first = found.first or differs
+        found.unequal.append(Unequal(what="metric", name=key, before=differs.before, after=differs.after))
+        found.greatest = max(found.greatest, _farthest(before, after))
+
+
+def _farthest(before: list[tuple[int, str]], after: list[tuple[int, str]]) -> float:
+    """The greatest relative difference at a step; infinite where the steps are not the same."""
+    if [step for step, _ in before] != [step for step, _ in after]:
+        return math.inf
+    pairs = [(float.fromhex(one), float.fromhex(other)) for (_, one), (_, other) in zip(before, after, strict=True)]
+    return max((0.0 if one.hex() == other.hex() else _apart(one, other) for one, other in pairs), default=0.0)
+
+
+def _apart(one: float, other: float) -> float:
+    if not (math.isfinite(one) and math.isfinite(other)):
+        return math.inf
+    return abs(one - other) / max(abs(one), abs(other), 1e-300)
+
+
+def _products(tx: ReadTx, found: ReproductionVerdict, original: runs.RunRow, row: runs.RunRow) -> None:
+    before, after = stages.products_of(tx, original), stages.products_of(tx, row)
+    for stage in runs.spec_of(original).stages:
+        for name, digest in sorted(before.get(stage.name, {}).items()):
+            found.products += 1
+            now = after.get(stage.name, {}).get(name, "")
+            if now != digest:
+                found.unequal.append(Unequal(what="product", name=f"{stage.name}.{name}", before=digest, after=now))
+
+
+def _outputs(tx: ReadTx, found: ReproductionVerdict, original: runs.RunRow, row: runs.RunRow) -> None:
+    before = {one.path: one.file_digest for one in artifacts.of_run(tx, original.id)}
+    after = {one.path: one.file_digest for one in artifacts.of_run(tx, row.id)}
+    for path in sorted({**before, **after}):
+        found.outputs += 1
+        if before.get(path) != after.get(path):
+            found.unequal.append(
+                Unequal(what="output", name=path, before=before.get(path, ""), after=after.get(path, ""))
+            )
+
+
+def why_unequal(tx: ReadTx, original: runs.RunRow, row: runs.RunRow) -> list[Reason]:
+    """Name what is not the same in the records of two runs: data, code, values, environment, hardware, layout."""
+    return [
+        *_inputs_differ(runs.spec_of(original), runs.spec_of(row), original, row),
+        *_environments_differ(runs_views.environment_of(original), runs_views.environment_of(row)),
+        *_machines_differ(_machine(tx, original.id), _machine(tx, row.id)),
+        *(Reason(code="differs_not_exact", params={"what": what}) for what in runs.from_json(original.nondeterminism, [])),
+    ]  # fmt: skip
+
+
+def _inputs_differ(before: Spec, after: Spec, original: runs.RunRow, row: runs.RunRow) -> list[Reason]:
+    found: list[Reason] = []
+    for name in sorted({**before.data, **after.data}):
+        one, other = before.data.get(name), after.data.get(name)
+        if (one and one.digest) != (other and other.digest):
+            found.append(Reason(code="differs_data", params={"name": name}))
+    if original.tree_digest != row.tree_digest:
+        found.append(Reason(code="differs_code"))
+    for one in changes(as_file(before), as_file(after)):
+        if one.field.partition(".")[0] in ("params", "seed", "determinism", "run", "recipe", "env", "launcher"):
+            found.append(
+                Reason(code="differs_value", params={"field": one.field, "before": one.before, "after": one.after})
+            )
+    return found
+
+
+def _environments_differ(one: EnvironmentRecord | None, other: EnvironmentRecord | None) -> list[Reason]:
+    if one is None or other is None or one.digest == other.digest:
+        return []
+    found = [
+        Reason(code="differs_environment", params={"what": what, "before": before, "after": after})
+        for what, before, after in (("python", one.python, other.python), ("platform", one.platform, other.platform))
+        if before != after
+    ]
+    before, after = ({p.name: p for p in each.packages} for each in (one, other))
+    for name in sorted({**before, **after}):
+        if before.get(name) != after.get(name):
+            versions = [each[name].version if name in each else "-" for each in (before, after)]
+            found.append(
+                Reason(code="differs_environment", params={"what": name, "before": versions[0], "after": versions[1]})
+            )
+    return found
+
+
+def _machine(tx: ReadTx, run_id: str) -> dict[str, str]:
+    """Where the last attempt ran: nodes and how the ranks lay on them."""
+    attempts = runs_attempts.of_run(tx, run_id)
+    placement = runs.from_json(attempts[-1].placement, []) if attempts else []
+    return {
+        "node": ", ".join(str(place.get("node")) for place in placement),
+        "layout": ", ".join(str(len(place.get("cards") or [])) for place in placement),
+    }
+
+
+def _machines_differ(before: dict[str, str], after: dict[str, str]) -> list[Reason]:
+    return [
+        Reason(code="differs_machine", params={"what": what, "before": before[what], "after": after[what]})
+        for what in ("layout", "node")
+        if before[what] != after[what]
+    ]
 
 
 def deterministic_keys(tx: ReadTx, run_id: str) -> set[str]:

@@ -17,7 +17,6 @@ from trackbed.clusters.engine import NodeFacts
 from trackbed.datasets.service import resolve as resolve_dataset
 from trackbed.db import ReadTx, Tx
 from trackbed.domain.scope import Permission, Scope
-from trackbed.domain.states import RunState
 from trackbed.formats.tree import encode_listing
 from trackbed.registry.service import resolve as resolve_model
 from trackbed.scheduling.rules import Node, Waiting, could_ever_fit, largest_node
@@ -145,18 +144,13 @@ def _submit(app: App, tx: Tx, asked: _Asked) -> SubmitReply:
 
 
 def _try_first(app: App, tx: Tx, asked: _Asked, rows: list[runs.RunRow], reply: SubmitReply) -> SubmitReply:
-    """Hold the runs for a trial of the first of them that has anything to do; make it."""
-    waiting = [row for row in rows if row.state in (RunState.QUEUED.value, RunState.PREPARING.value)]
+    """Make the trial of the first of the runs; all of them are held for it."""
     if asked.trial is None:
         return reply
-    if not waiting:
-        reply.warnings = [*reply.warnings, Reason(code="trial_needless", params={"ref": reply.ref})]
-        return reply
-    held = [trial.hold_for(tx, row) for row in waiting]
-    new = trial.new_trial(tx, held[0], asked.ids[-1], asked.trial.asked, asked.trial.part)
+    new = trial.new_trial(tx, rows[0], asked.ids[-1], asked.trial.asked, asked.trial.part)
     tree, environment = asked.request.tree, asked.request.environment
     tried = prepare(app, tx, runs.create(tx, replace(new, tree=tree, environment=environment)))
-    trial.began(tx, held, tried, asked.trial.asked, asked.trial.said)
+    trial.began(tx, rows, tried, asked.trial.asked, asked.trial.said)
     reply.trial_id, reply.trial_ref = tried.id, runs.ref_of(tried)
     return reply
 
@@ -183,7 +177,8 @@ def _make(
             nondeterminism=("determinism: recorded",) if spec.determinism == "recorded" else (),
         ),
     )  # fmt: skip
-    return prepare(app, tx, row)
+    why = Reason(code="trial_waits", params={"run": runs.ref_of(row)}) if request.trial else None
+    return prepare(app, tx, row, held=why)
 
 
 def _outer_faults(app: App, request: SubmitRequest, *, judged: bool) -> list[Fault]:

@@ -9,8 +9,14 @@ from trackbed.db import ReadTx
 from trackbed.domain.scope import Scope
 from trackbed.server.flows.reproduce import pinned
 from trackbed.tracking import runs
+from trackbed.wire.problems import FaultView
 from trackbed.wire.runs import ResolvedValue, SubmitRequest
+from trackbed.wire.spec import Spec
+from trackbed.wire.templates import FormRequest, FormView
 from trackbed.workflow import template, templates
+from trackbed.workflow.edit import with_values
+from trackbed.workflow.form import form_of
+from trackbed.workflow.spec import read as read_spec
 
 
 @dataclass
@@ -71,3 +77,22 @@ def _is_reproduction(tx: ReadTx, scope: Scope, request: SubmitRequest) -> bool:
     except (BadInput, NotFound, Denied):
         return False
     return pinned(runs.spec_of(original)) == request.spec
+
+
+def form_view(tx: ReadTx, scope: Scope, asked: FormRequest) -> FormView:
+    """Return a file in both forms, with the fields of a form by the rules of its template."""
+    text = asked.text if asked.values is None else with_values(asked.text, asked.values)
+    loaded = read_spec(text)
+    faults, found, values = list(loaded.faults), None, loaded.values
+    version = ""
+    if isinstance(values.get("template"), str):
+        named = template_of(
+            tx, scope, SubmitRequest(spec=Spec(template=values["template"], space=asked.space), values=values)
+        )
+        found, version = named.read, named.version
+        faults += [loaded.placed(fault) for fault in named.faults]
+    if found is not None:
+        faults = [loaded.placed(fault) for fault in template.resolve(found, values).faults]
+    return FormView(
+        text=text, values=values, fields=form_of(found, values), template=version, faults=[FaultView(code=one.code, field=one.field, line=one.line, params=one.params) for one in faults]
+    )  # fmt: skip

@@ -21,6 +21,7 @@ from trackbed.domain.scope import Actor
 from trackbed.domain.states import TERMINAL, Cause, RunState
 from trackbed.formats.tree import Entry, encode_listing, show
 from trackbed.server.app import App
+from trackbed.server.flows import stages
 from trackbed.storage.store import Store
 from trackbed.tracking import runs, runs_attempts
 from trackbed.tracking.facts import definitions
@@ -85,19 +86,6 @@ def _files(entries: Sequence[Entry]) -> int:
 
 def _bytes(entries: Sequence[Entry]) -> int:
     return sum(one.size for one in entries)
-
-
-def hold_for(tx: Tx, row: runs.RunRow) -> runs.RunRow:
-    """Keep a run that has just been queued until its trial is done; one that needs nothing any more is left as it is."""
-    if row.state not in (RunState.QUEUED.value, RunState.PREPARING.value):
-        return row
-    return runs.move(
-        tx,
-        row,
-        RunState.HELD,
-        "run.held",
-        reason=runs.to_json(Reason(code="trial_waits", params={"run": runs.ref_of(row)})),
-    )
 
 
 def new_trial(
@@ -169,7 +157,8 @@ def _settle(app: App, tx: Tx, trial_id: str, report: TrialReport, reason: Reason
         if row.state != RunState.HELD.value or _held_for(row) != "trial_waits":
             continue
         if reason is None and one.then_queue:
-            runs.to_queue(tx, row, "run.released", data={"trial": runs.ref_of(tried)})
+            row = runs.to_queue(tx, row, "run.released", data={"trial": runs.ref_of(tried)})
+            stages.go_on(app, tx, row)
             tx.after_commit(lambda: app.wake.set("schedule"))
             continue
         about = {"trial": runs.ref_of(tried), "run": runs.ref_of(row)}

@@ -1,5 +1,6 @@
 """stop, pause, resume, retry, hold, release, and preempt for the planner. Each is a wish: the evidence decides what became of it."""
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ from trackbed.domain.outcome import Wish
 from trackbed.domain.scope import Scope
 from trackbed.domain.states import ACTIVE, ATTEMPT_ENDED, AttemptState, Cause, OrderKind, RunState
 from trackbed.server.app import App
-from trackbed.server.flows import outside, prepare
+from trackbed.server.flows import outside, prepare, stages
 from trackbed.server.flows.lease import wake_name
 from trackbed.tracking import runs, runs_attempts
 from trackbed.wire.runs import Reason, VerbRequest
@@ -28,8 +29,17 @@ def act(app: App, tx: Tx, scope: Scope, ref: str, verb: str, request: VerbReques
     row = runs.resolve(tx, scope, ref)
     runs.own_or_maintain(scope, row)
     row = VERBS[verb](app, tx, row, request)
+    if verb in ("stop", "pause", "resume"):
+        _pass_on(app, tx, row, verb, request)
     tx.after_commit(lambda: app.wake.set("schedule"))
     return row
+
+
+def _pass_on(app: App, tx: Tx, row: runs.RunRow, verb: str, request: VerbRequest) -> None:
+    """What is asked of a run is asked of the runs that work on stages of it, where it means something to them."""
+    for child in stages.working_for(tx, row):
+        with contextlib.suppress(Conflict):
+            VERBS[verb](app, tx, child, request)
 
 
 def stop(app: App, tx: Tx, row: runs.RunRow, request: VerbRequest) -> runs.RunRow:
@@ -53,6 +63,8 @@ def pause(app: App, tx: Tx, row: runs.RunRow, request: VerbRequest) -> runs.RunR
     state = RunState(row.state)
     if state is RunState.PAUSED or row.wish == Wish.PAUSE.value:
         return row
+    if state is RunState.QUEUED and stages.working_for(tx, row):
+        return row  # it waits for runs that work on stages of it: they are paused
     if row.outside or state not in ACTIVE or row.wish == Wish.STOP.value:
         raise Conflict("run_not_running", ref=runs.ref_of(row), state=row.state, verb="pause")
     return _ask(app, tx, row, Wish.PAUSE, OrderKind.PAUSE, request)
@@ -98,7 +110,13 @@ def _again(app: App, tx: Tx, row: runs.RunRow, request: VerbRequest, verb: str) 
         raise Conflict("run_not_resumable", ref=runs.ref_of(row), state=row.state, verb=verb)
     if tx.now_us - row.ended_us > RESUME_WINDOW_S * 1e6:
         raise Conflict("resume_window_over", ref=runs.ref_of(row), days=int(RESUME_WINDOW_S // 86400), verb=verb)
-    return prepare.again(app, tx, row, "run.resumed", data=_said(request))
+    row = prepare.again(app, tx, row, "run.resumed", data=_said(request))
+    if not runs.spec_of(row).stages or row.state == RunState.PREPARING.value:
+        return row
+    for child in stages.again(app, tx, row):  # each goes on from its own checkpoint
+        if RunState(child.state) in (RunState.FAILED, RunState.STOPPED):
+            _again(app, tx, child, request, verb)
+    return stages.go_on(app, tx, row)
 
 
 def hold(app: App, tx: Tx, row: runs.RunRow, request: VerbRequest) -> runs.RunRow:

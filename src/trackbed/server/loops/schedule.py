@@ -7,7 +7,7 @@ from trackbed.domain.scope import Actor, ActorKind
 from trackbed.domain.states import OrderKind
 from trackbed.scheduling.rules import Plan, plan
 from trackbed.server.app import App
-from trackbed.server.flows import facts, start, trial, verbs
+from trackbed.server.flows import facts, stages, start, trial, verbs
 from trackbed.tracking import runs
 from trackbed.wire.runs import Reason
 
@@ -17,6 +17,7 @@ log = logging.getLogger("trackbed.schedule")
 
 def tick(app: App) -> Plan:
     """Bring the pool one step nearer to what the queue wants; return what was decided."""
+    stages.gather(app, actor=ACTOR)
     trial.settle(app, actor=ACTOR)
     inventory = app.engine.inventory()
     seen = app.db.read(lambda tx: facts.observe(tx, inventory))

@@ -8,11 +8,21 @@ from litestar import get, post
 from trackbed.base.errors import BadInput, TooLarge
 from trackbed.domain.scope import Permission, Scope
 from trackbed.server.app import App
+from trackbed.server.flows.template import form_view
 from trackbed.wire.problems import FaultView
-from trackbed.wire.templates import SpecRead, SpecText, TemplateRequest, TemplateVersionView, TemplateView
+from trackbed.wire.templates import (
+    FormRequest,
+    FormView,
+    SpecRead,
+    SpecText,
+    TemplateRequest,
+    TemplateVersionView,
+    TemplateView,
+)
 from trackbed.workflow import spec as specs
 from trackbed.workflow import templates
 from trackbed.workflow.as_file import to_yaml
+from trackbed.workflow.edit import with_values
 from trackbed.workflow.template import MAX_TEXT_BYTES, read_template
 
 READ = {"permission": Permission.READ}
@@ -49,6 +59,14 @@ async def add(data: TemplateRequest, trackbed_app: App, who: Scope) -> TemplateV
     )
 
 
+@post("/api/v1/spec-form", opt=READ, status_code=200, name="spec_form", operation_id="spec_form")
+async def spec_form(data: FormRequest, trackbed_app: App, who: Scope) -> FormView:
+    """A file as text, as values and as the fields of a form; given values go into the text, whose comments stay."""
+    if len(data.text.encode()) > MAX_TEXT_BYTES:
+        raise TooLarge("spec_file_too_large", path="text", limit="256 KiB")
+    return await trackbed_app.db.aread(lambda tx: form_view(tx, who, data))
+
+
 @post("/api/v1/spec-text", opt=READ, status_code=200, name="read_spec", operation_id="read_spec")
 async def read_spec(data: SpecText, who: Scope) -> SpecRead:
     """A spec as text and as values: what an editor and a form show of one another, with the faults and their lines."""
@@ -59,7 +77,8 @@ async def read_spec(data: SpecText, who: Scope) -> SpecRead:
 
 def both_forms(data: SpecText) -> SpecRead:
     if data.text is not None:
-        loaded, text = specs.read(data.text), data.text
+        text = data.text if data.values is None else with_values(data.text, data.values)
+        loaded = specs.read(text)
     else:
         values = data.values or {}
         loaded, text = specs.from_values(values), to_yaml(values) if values else ""
@@ -67,4 +86,4 @@ def both_forms(data: SpecText) -> SpecRead:
     return SpecRead(text=text, values=loaded.values, spec=loaded.spec, faults=faults, warnings=loaded.warnings)
 
 
-routes: list[Any] = [list_all, show, resolve, add, read_spec]
+routes: list[Any] = [list_all, show, resolve, add, read_spec, spec_form]
