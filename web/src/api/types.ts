@@ -1397,7 +1397,7 @@ export interface ColumnsReply {
   looked?: number
 }
 
-export interface Spread {
+export interface GroupSpread {
   count?: number
   mean?: number | string | null
   std?: number | string | null
@@ -1410,7 +1410,7 @@ export interface RunGroup {
   runs?: number
   states?: Record<string, number>
   created_us?: number
-  metrics?: Record<string, Spread>
+  metrics?: Record<string, GroupSpread>
   filter?: string
 }
 
