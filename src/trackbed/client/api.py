@@ -26,7 +26,10 @@ from trackbed.client.api_sources import Code, Reviews, Triggers
 from trackbed.client.connection import PATIENCE_S, Connection, encode, part
 from trackbed.client.curves import ACCEPT, history_of, is_packed, series_of
 from trackbed.client.environments import Docs, Doctor, Environments
+from trackbed.client.portable import Portable
 from trackbed.client.push import Progress
+from trackbed.client.samples import Sample
+from trackbed.client.samples import read as read_sample
 from trackbed.client.submit import Again, Prepared, again, prepare
 from trackbed.domain.states import TERMINAL
 from trackbed.wire.access import Me
@@ -91,6 +94,7 @@ class Client:
         self.environments = Environments(self.connection)
         self.doctor = Doctor(self.connection)
         self.docs = Docs(self.connection)
+        self.portable = Portable(self.connection)
 
     @property
     def url(self) -> str:
@@ -375,6 +379,14 @@ class Client:
 
     def artifacts(self, run: str) -> list[ArtifactView]:
         return self.connection.get(f"/api/v1/runs/{part(run)}/artifacts", list[ArtifactView])
+
+    def samples(self, run: str) -> list[Sample]:
+        """Return what the run kept of inputs and outputs, by name and step."""
+        kept = [one.path for one in self.artifacts(run) if one.kind == "sample" and one.path.endswith(".json")]
+        return sorted(
+            (read_sample(path, self.read_artifact(run, path)) for path in kept),
+            key=lambda one: (one.name, one.step, one.rank),
+        )
 
     def read_artifact(self, run: str, path: str) -> bytes:
         """Return the bytes of a small artifact."""
