@@ -112,8 +112,11 @@ def load(tx: ReadTx, run_id: str) -> tuple[int, Seen]:
     return (0, Seen()) if row is None else (row.pos, _decode(row.state))
 
 
-def fresh(tx: ReadTx, run_id: str, pos: int) -> Batch:
-    """Return the frames behind `pos`, at most about MOST_POINTS of their points."""
+def fresh(tx: ReadTx, run_id: str, pos: int, arrived: int) -> Batch:
+    """Return the frames behind `pos`, at most about MOST_POINTS of their points; `arrived`: the last there has been.
+
+    Those that were sealed into the store and swept away before anybody looked are counted as missed.
+    """
     batch, points = Batch(pos), 0
     for row, columns in frames_of(tx, run_id, after=pos):
         batch.missed += row.pos - batch.pos - 1
@@ -122,7 +125,9 @@ def fresh(tx: ReadTx, run_id: str, pos: int) -> Batch:
         points += len(columns.step)
         if points >= MOST_POINTS:
             break
-    if batch.frames:
+    if not batch.frames:
+        batch.missed, batch.pos = arrived - pos, arrived
+    else:
         batch.definitions = facts.definitions(tx, run_id)
     return batch
 

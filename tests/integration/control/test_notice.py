@@ -6,6 +6,7 @@ from array import array
 from typing import Any
 
 import pytest
+from sqlalchemy import delete
 
 from trackbed.base.entropy import new_id
 from trackbed.formats import spool
@@ -13,6 +14,7 @@ from trackbed.formats.spool import Header, Metrics
 from trackbed.server.loops.notice import Notice
 from trackbed.tracking import anomalies, runs
 from trackbed.tracking.ingest import ingest, prepare
+from trackbed.tracking.ingest_tables import frame
 from trackbed.tracking.runs_views import view
 
 S = 1_000_000
@@ -205,3 +207,19 @@ def test_of_a_run_with_many_slow_steps_the_slowest_are_kept_and_all_are_counted(
     reply = world.app.db.read(lambda tx: anomalies.steps_of(tx, run_id))
     assert reply.slow_total == 9
     assert [one.step for one in reply.slow] == [119, 139, 159, 179, 199]
+
+
+def test_frames_that_were_swept_away_unseen_do_not_hold_up_what_follows(world: Any) -> None:
+    run_id, attempt = world.started()
+    voice = Voice(world, run_id)
+    voice.log(1, loss=math.nan)
+    world.write(lambda tx: tx.execute(delete(frame).where(frame.c.run_id == run_id)), world.ann.actor)
+    notice = Notice()
+    notice.tick(world.app)
+    assert world.app.db.read(lambda tx: anomalies.load(tx, run_id))[1].missed_frames in (0, 1)
+    voice.log(2, loss=math.inf)
+    world.exit(attempt, "done", code=0)
+    notice.tick(world.app)
+    pos, seen = world.app.db.read(lambda tx: anomalies.load(tx, run_id))
+    assert (pos, seen.missed_frames) == (2, 1)
+    assert [one.first_step for one in found(world, run_id).anomalies] == [2]

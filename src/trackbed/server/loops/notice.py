@@ -64,7 +64,7 @@ class Notice:
         found: list[Noticed] = []
         now_us = app.clock.now_us()
         if (row.frames or 0) > known.pos:
-            batch = app.db.read(lambda tx: anomalies.fresh(tx, row.id, known.pos))
+            batch = app.db.read(lambda tx: anomalies.fresh(tx, row.id, known.pos, row.frames))
             found.append(anomalies.look(known.seen, batch, now_us))
             known.pos = batch.pos
         silent = not row.outside and now_us - row.contact_us > app.settings.lease.suspect_s * 1e6
