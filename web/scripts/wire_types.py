@@ -45,6 +45,8 @@ def ts(t: Any) -> str:
             return f"({inner})[]" if "|" in inner else f"{inner}[]"
         case mi.DictType():
             return f"Record<{ts(t.key_type)}, {ts(t.value_type)}>"
+        case mi.TupleType():
+            return f"[{', '.join(ts(item) for item in t.item_types)}]"
         case mi.StructType():
             return t.cls.__name__
     raise TypeError(f"no TypeScript for {t!r}")

@@ -30,6 +30,7 @@ from trackbed.access.tokens import (
     redeem,
     revoke_attempt_token,
     revoke_token,
+    scope_of,
     touch,
 )
 
@@ -58,6 +59,7 @@ __all__ = [
     "require_admin",
     "revoke_attempt_token",
     "revoke_token",
+    "scope_of",
     "set_role",
     "space_named",
     "space_names",

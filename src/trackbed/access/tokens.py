@@ -48,7 +48,7 @@ def _attempt(tx: ReadTx, secret: str) -> Login | None:
 
 
 def _person(tx: ReadTx, secret: str) -> Login | None:
-    token, person, membership = tables.token, tables.person, tables.membership
+    token, person = tables.token, tables.person
     row = tx.one(
         select(token, person.c.name, person.c.admin)
         .join(person, person.c.id == token.c.person_id)
@@ -56,14 +56,20 @@ def _person(tx: ReadTx, secret: str) -> Login | None:
     )
     if row is None or is_expired(row.expires_us, tx.now_us):
         return None
-    roles = tx.rows(select(membership).where(membership.c.person_id == row.person_id))
-    scope = Scope(
-        Actor(ActorKind.PERSON, row.person_id, row.name),
-        {found.space_id: Role(found.role) for found in roles},
-        admin=bool(row.admin),
-    )
+    scope = _scope(tx, row.person_id, row.name, admin=bool(row.admin))
     stale = tx.now_us - row.last_used_us > TOUCH_S * 1_000_000
     return Login(scope, "session" if row.kind == "session" else "person", row.id, stale)
+
+
+def _scope(tx: ReadTx, person_id: str, name: str, *, admin: bool) -> Scope:
+    roles = tx.rows(select(tables.membership).where(tables.membership.c.person_id == person_id))
+    return Scope(Actor(ActorKind.PERSON, person_id, name), {one.space_id: Role(one.role) for one in roles}, admin=admin)
+
+
+def scope_of(tx: ReadTx, person_id: str) -> Scope | None:
+    """Return what a person may do now, for what is started in their name; None where they may nothing any more."""
+    row = tx.one(select(tables.person).where(tables.person.c.id == person_id, tables.person.c.disabled == 0))
+    return None if row is None else _scope(tx, row.id, row.name, admin=bool(row.admin))
 
 
 def touch(tx: Tx, token_id: str) -> None:

@@ -27,7 +27,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "release": "verbs:release", "compare": "compare:compare", "diff": "diff:diff", "reproduce": "reproduce:reproduce", "sync": "sync:sync",
     },
     "things": {
-        "artifacts": "artifacts:app", "checkpoints": "checkpoints:app", "data": "data:app", "models": "models:app", "template": "template:app", "lineage": "lineage:lineage",
+        "artifacts": "artifacts:app", "code": "code:app", "review": "review:app", "conflicts": "conflicts:conflicts", "trigger": "trigger:app", "checkpoints": "checkpoints:app", "data": "data:app", "models": "models:app", "template": "template:app", "lineage": "lineage:lineage",
     },
     "pool": {"queue": "queue:queue", "explain": "explain:explain", "nodes": "nodes:nodes", "store": "store:app", "keys": "keys:app"},
     "people": {"token": "token:app", "project": "project:app", "space": "space:app", "people": "people:app"},

@@ -22,6 +22,7 @@ from trackbed.base.entropy import new_id
 from trackbed.base.errors import Unavailable
 from trackbed.client import config
 from trackbed.client.api_parts import Data, Models, People, Pool, Templates
+from trackbed.client.api_sources import Code, Reviews, Triggers
 from trackbed.client.connection import PATIENCE_S, Connection, encode, part
 from trackbed.client.curves import ACCEPT, history_of, is_packed, series_of
 from trackbed.client.push import Progress
@@ -29,6 +30,7 @@ from trackbed.client.submit import Again, Prepared, again, prepare
 from trackbed.domain.states import TERMINAL
 from trackbed.wire.access import Me
 from trackbed.wire.compare import CompareRequest, Comparison, GroupComparison
+from trackbed.wire.conflicts import Conflict
 from trackbed.wire.marks import AnomaliesReply, MetricTag, StepsReply, TaggedValue
 from trackbed.wire.runs import (
     ArtifactView,
@@ -80,6 +82,9 @@ class Client:
         self.data = Data(self.connection)
         self.models = Models(self.connection)
         self.templates = Templates(self.connection)
+        self.code = Code(self.connection)
+        self.reviews = Reviews(self.connection)
+        self.triggers = Triggers(self.connection)
         self.pool = Pool(self.connection)
         self.people = People(self.connection)
 
@@ -223,6 +228,10 @@ class Client:
         return self.connection.get(
             f"/api/v1/runs/{part(run)}/events", list[EventView], {"after": after, "limit": limit}
         )
+
+    def conflicts(self, *, mine: bool = True) -> list[Conflict]:
+        """Return what open branches and reviews touch both: mine and those of others, or all."""
+        return self.connection.get("/api/v1/conflicts", list[Conflict], {"mine": mine})
 
     # curves and logs
 

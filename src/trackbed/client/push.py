@@ -3,7 +3,7 @@
 Blobs first, the listing last: a tree that can be read is whole.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from blake3 import blake3
@@ -64,7 +64,7 @@ def missing(connection: Connection, digests: Iterable[FileDigest], *, space: str
 
 
 def _batches(
-    lacking: list[FileDigest], files: dict[FileDigest, Path], sizes: dict[FileDigest, int]
+    lacking: list[FileDigest], files: Mapping[FileDigest, Path], sizes: dict[FileDigest, int]
 ) -> Iterator[tuple[list[FileDigest], bytes]]:
     digests: list[FileDigest] = []
     body = bytearray()

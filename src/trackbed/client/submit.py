@@ -13,11 +13,14 @@ import msgspec
 
 from trackbed.base.entropy import new_id
 from trackbed.base.errors import Fault, TrackbedError
+from trackbed.base.home import home
 from trackbed.client.connection import Connection
 from trackbed.client.push import Progress, push
-from trackbed.sources.capture import Capture, capture
+from trackbed.sources.blame import add_blame
+from trackbed.sources.capture import Capture, Part, capture_parts
 from trackbed.sources.environment import record_current
-from trackbed.wire.runs import CloneView, EnvironmentRecord, SubmitReply, SubmitRequest
+from trackbed.sources.touched import add_touched
+from trackbed.wire.runs import CloneView, EnvironmentRecord, Reason, SubmitReply, SubmitRequest, TreeFacts
 from trackbed.wire.spec import Spec
 from trackbed.wire.trial import TrialRequest
 from trackbed.workflow import spec as specs
@@ -26,12 +29,12 @@ from trackbed.workflow.spec import Loaded
 
 @dataclass
 class Prepared:
-    """A spec that was read, and the folder whose working tree goes with it. Nothing is captured yet."""
+    """A spec that was read, and the folders whose working trees go with it. Nothing is captured yet."""
 
     loaded: Loaded
-    folder: Path
+    parts: list[Part]
     allow: tuple[str, ...] = ()
-    base: Path | None = None  # where `code` of the spec starts; None: `folder` was given
+    base: Path | None = None  # where `code` of the spec starts; None: a folder was given
     _captured: Capture | None = field(default=None, repr=False)
 
     def send(
@@ -43,10 +46,14 @@ class Prepared:
         Raises:
             BadInput: `spec_wrong` with every fault, the server's included; `sources_capture_refused`.
         """
-        told = self._ask_first(connection)
-        if self.base is not None and self.loaded.spec.template and isinstance(told.code, str):
-            self.folder = self.base / told.code
+        told, commits_before = self._ask_first(connection)
+        if self.base is not None and self.loaded.spec.template:
+            self.parts = parts_of(told, self.base)
         captured = self.capture()
+        for one, facts in zip(self.parts, captured.facts.repositories or [captured.facts], strict=True):
+            if not dry_run:
+                add_blame(one.folder, facts, commits_before)
+                add_touched(one.folder, facts)
         environment = self._environment()
         if not dry_run:
             push(connection, captured.scan, space=self.loaded.spec.space, on_progress=on_progress)
@@ -55,27 +62,43 @@ class Prepared:
             values=self.loaded.values, set_fields=self.loaded.set_fields, trial=trial,
         )  # fmt: skip
         reply = connection.post("/api/v1/runs", SubmitReply, request, key="" if dry_run else new_id("idm"))
-        reply.warnings = [*self.loaded.warnings, *reply.warnings]
+        reply.warnings = [*self.loaded.warnings, *tree_warnings(captured.facts), *reply.warnings]
         return reply
+
+    def register(self, connection: Connection) -> SubmitRequest:
+        """Return what `send` would ask for, its code in the store: for a trigger that asks for it later, again and again.
+
+        Raises:
+            BadInput: as `send`.
+        """
+        self._ask_first(connection)
+        captured = self.capture()
+        push(connection, captured.scan, space=self.loaded.spec.space)
+        return SubmitRequest(
+            spec=self.loaded.spec, tree=captured.facts, environment=self._environment(), values=self.loaded.values,
+            set_fields=self.loaded.set_fields,
+        )  # fmt: skip
 
     def capture(self) -> Capture:
         """Return the working tree as it is now; the second call returns what the first found."""
         if self._captured is None:
-            self._captured = capture(self.folder, allow=self.allow)
+            self._captured = capture_parts(self.parts, allow=self.allow, cache=home() / "client" / "code")
         return self._captured
 
     def _environment(self) -> EnvironmentRecord:
         return record_current()
 
-    def _ask_first(self, connection: Connection) -> Spec:
-        """Return the spec as the server resolves it; raise what is wrong with it, here and there, all at once."""
+    def _ask_first(self, connection: Connection) -> tuple[Spec, list[str]]:
+        """Return the spec as the server resolves it, and commits of runs before; raise what is wrong, here and there, all
+        at once."""
         faults = list(self.loaded.faults)
-        spec = self.loaded.spec
+        spec, commits = self.loaded.spec, list[str]()
         request = SubmitRequest(
             spec=spec, dry_run=True, values=self.loaded.values, set_fields=self.loaded.set_fields
         )  # fmt: skip
         try:
-            spec = connection.post("/api/v1/runs", SubmitReply, request).spec
+            reply = connection.post("/api/v1/runs", SubmitReply, request)
+            spec, commits = reply.spec, reply.commits_before
         except TrackbedError as error:
             told = [fault for fault in error.faults if not _known(fault, faults)]
             if not faults and not told:
@@ -83,7 +106,7 @@ class Prepared:
             faults += [self.loaded.placed(fault) for fault in told]
         if faults:
             raise specs.wrong(faults)
-        return spec
+        return spec, commits
 
 
 @dataclass
@@ -153,5 +176,30 @@ def prepare(
     else:
         base = Path(source).parent
         loaded = specs.read(Path(source), sets)
-    code = loaded.spec.code if isinstance(loaded.spec.code, str) else "."
-    return Prepared(loaded, folder or base / code, tuple(allow), None if folder else base)
+    if folder is not None:
+        return Prepared(loaded, [Part(folder)], tuple(allow))
+    return Prepared(loaded, parts_of(loaded.spec, base), tuple(allow), base)
+
+
+def parts_of(spec: Spec, base: Path) -> list[Part]:
+    """The folders that a spec names, relative to its own."""
+    if isinstance(spec.code, str):
+        return [Part(base / spec.code)]
+    return [Part(base / one.path, one.name, tuple(one.include)) for one in spec.code]
+
+
+def tree_warnings(facts: TreeFacts) -> list[Reason]:
+    """What a captured tree lacks that its files point to."""
+    found: list[Reason] = []
+    for one in facts.repositories or [facts]:
+        where = one.name or "."
+        if one.lfs_pointers:
+            shown = ", ".join(one.lfs_pointers[:5])
+            found.append(
+                Reason(code="lfs_not_fetched", params={"count": len(one.lfs_pointers), "paths": shown, "where": where})
+            )
+        if one.missing_submodules:
+            shown = ", ".join(one.missing_submodules[:5])
+            found.append(Reason(code="submodule_not_fetched", params={
+                "count": len(one.missing_submodules), "paths": shown, "where": where}))  # fmt: skip
+    return found

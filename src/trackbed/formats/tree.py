@@ -45,7 +45,12 @@ def encode_listing(entries: Iterable[Entry]) -> bytes:
     """
     ordered = sorted(entries, key=lambda entry: entry.path)
     check_entries(ordered)
-    return b"".join([MAGIC, *(_encode(entry) for entry in ordered)])
+    return join_lines([line_of(entry) for entry in ordered])
+
+
+def join_lines(lines: list[bytes]) -> bytes:
+    """Return the listing of lines that are in order of their paths; for what a walk of a disk found, which is sound."""
+    return b"".join([MAGIC, *lines])
 
 
 def decode_listing(listing: bytes) -> list[Entry]:
@@ -149,7 +154,8 @@ def _check_path(path: bytes) -> None:
         raise BadInput("tree_path_bad", path=show(path[:MAX_PATH_BYTES]))
 
 
-def _encode(entry: Entry) -> bytes:
+def line_of(entry: Entry) -> bytes:
+    """Return the line of one entry."""
     if entry.kind == "f":
         if not is_file_digest(entry.digest) or entry.size < 0:
             raise BadInput("tree_format", at=0, why=f"{show(entry.path)} has no file digest")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from trackbed.access.spaces import space_named
 from trackbed.base.clock import Clock
+from trackbed.base.errors import Denied, NotFound
 from trackbed.clusters import Engine
 from trackbed.db import Database
 from trackbed.domain.scope import ActorKind, Permission, Scope
@@ -50,12 +51,20 @@ class App:
     def store_for(self, who: Scope, space: str = "") -> Store:
         """The store into which somebody writes for a space (by name; an attempt: its own, whatever is named). Blocks.
 
+        Without a name: of the default space, or of the one that this person may write in instead.
+
         Raises:
             NotFound, Denied: no such space for this one, or no right to write in it.
         """
         if who.actor.kind is ActorKind.ATTEMPT:
             return self.store_of(who.actor.space_id)
-        return self.store_of(self.db.read(lambda tx: space_named(tx, who, space, permission=Permission.WRITE).id))
+        mine = who.spaces(Permission.WRITE)
+        try:
+            return self.store_of(self.db.read(lambda tx: space_named(tx, who, space, permission=Permission.WRITE).id))
+        except (NotFound, Denied):
+            if space or not mine:
+                raise
+            return self.store_of(min(mine))
 
     def chunk_stores(self) -> dict[str, ChunkStore]:
         """The domains that can be collected and verified, by id; the first one has the empty id."""

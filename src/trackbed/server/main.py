@@ -47,6 +47,7 @@ from trackbed.server.routes import (
     artifacts,
     attempts,
     blobs,
+    code,
     compare,
     datasets,
     frames,
@@ -55,6 +56,7 @@ from trackbed.server.routes import (
     metric_tags,
     models,
     pool,
+    reviews,
     runs,
     series,
     store,
@@ -62,6 +64,7 @@ from trackbed.server.routes import (
     system,
     table,
     templates,
+    triggers,
 )
 from trackbed.server.stream import Feed
 from trackbed.storage.chunks import ChunkStore
@@ -77,6 +80,7 @@ _ROUTES: tuple[Any, ...] = (
     stream,
     table,
     runs,
+    reviews,
     attempts,
     pool,
     frames,
@@ -87,9 +91,11 @@ _ROUTES: tuple[Any, ...] = (
     compare,
     artifacts,
     blobs,
+    code,
     datasets,
     models,
     templates,
+    triggers,
     mlflow,
     store,
     static_files,

@@ -2,35 +2,51 @@
 
 The list comes from git (tracked and untracked, not ignored), the bytes from the disk: filters, line-ending rules and staged
 content cannot change what is captured. Empty folders come along. A repository inside is captured as files, without its
-`.git`. Outside of git a folder is taken whole, but for `DEFAULT_IGNORES`. Runs on a laptop; imports nothing of the server.
+`.git`. Outside of git a folder is taken whole, but for `DEFAULT_IGNORES`. Several repositories make one tree, each in a
+folder of its own. A file that is as it was at the last capture is not read again. Runs on a laptop; imports nothing of
+the server.
 """
-
-# ruff: noqa: PTH112, PTH114, PTH118, PTH121 - paths are bytes, as the file system gives them
 
 import os
 import re
-import stat
 import subprocess
 import tempfile
-import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+import msgspec
+
 from trackbed.base.errors import BadInput, Fault
 from trackbed.base.ids import FileDigest
-from trackbed.formats.tree import Entry, encode_listing, file_digest, show
-from trackbed.sources.git import Git, inside_repository, plain_remote
+from trackbed.formats.tree import file_digest, join_lines, line_of, show, tree_digest
+from trackbed.sources.folder import DEFAULT_IGNORES, MOST_NAMED, Seen, find, git_of, join, split
+from trackbed.sources.git import Git, plain_remote
+from trackbed.sources.known import Known
 from trackbed.sources.secrets import secret_name, secrets_in
 from trackbed.storage.files import hash_fd, open_source, read_all, unchanged
-from trackbed.storage.scan import Found, Scan, entries_of, tree_info, unfit
+from trackbed.storage.scan import Found, Scan, entries_of, unfit
+from trackbed.storage.store import TreeInfo
 from trackbed.wire.runs import TreeFacts
 
-DEFAULT_IGNORES = frozenset({b".git", b".venv", b"__pycache__", b"node_modules"})
+__all__ = ["DEFAULT_IGNORES", "MAX_FILE_BYTES", "Capture", "Part", "capture", "capture_parts"]
+
 MAX_FILE_BYTES = 10 * 1024 * 1024
 MAX_PATCH_BYTES = 256 * 1024
-_COUNT_S = 1.0  # how long ignored files may be counted
+MOST_COMMITS = 50  # unpushed ones that are named
+_DIFF_PATHS = 500  # changed paths that are named to git one by one
+_LFS = b"version https://git-lfs.github.com/spec/"
+_LFS_BYTES = 1024  # a pointer is smaller
+
+
+@dataclass(frozen=True)
+class Part:
+    """A folder that goes into the tree: under its own name, the one without a name at the top."""
+
+    folder: Path
+    name: str = ""
+    include: tuple[str, ...] = ()  # ignored files, folders or patterns that come along
 
 
 @dataclass(frozen=True)
@@ -45,170 +61,137 @@ class Capture:
         return self.scan.listing
 
     @property
-    def files(self) -> dict[FileDigest, Path]:
+    def files(self) -> Mapping[FileDigest, Path]:
         return self.scan.files
 
 
-@dataclass
-class _Seen:
-    """What was found before anything is read. Paths are bytes, relative to the captured folder."""
+class _Places(Mapping[FileDigest, Path]):
+    """Where the bytes of each digest lie; made only when it is asked, for a capture of which nothing is sent."""
 
-    found: dict[bytes, Found] = field(default_factory=dict[bytes, Found])
-    ignored: int = 0
-    dirty: int = 0
-    untracked: int = 0
-    nested: list[str] = field(default_factory=list[str])
+    def __init__(self, lines: list[tuple[bytes, bytes]]) -> None:
+        self._lines = lines  # line of the listing, place
+        self._made: dict[str, bytes] | None = None
+
+    def _all(self) -> dict[str, bytes]:
+        if self._made is None:
+            self._made = {line[-32:].hex(): place for line, place in reversed(self._lines)}
+        return self._made
+
+    def __getitem__(self, digest: FileDigest) -> Path:
+        return Path(os.fsdecode(self._all()[digest]))
+
+    def __iter__(self) -> Iterator[FileDigest]:
+        return (FileDigest(digest) for digest in self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
 
 
-def capture(folder: Path, *, max_file_bytes: int = MAX_FILE_BYTES, allow: Iterable[str] = ()) -> Capture:
+def capture(
+    folder: Path, *, max_file_bytes: int = MAX_FILE_BYTES, allow: Iterable[str] = (), include: Iterable[str] = (),
+    cache: Path | None = None,
+) -> Capture:  # fmt: skip
     """Return what a job is to find in its working folder, with where it came from.
 
-    `allow` names paths or patterns (`data/*.bin`) that pass the checks for secrets and size.
+    `allow` names paths or patterns (`data/*.bin`) that pass the checks for secrets and size; `include` names ignored
+    files that come along; `cache` is a folder that remembers what was read.
 
     Raises:
         BadInput: `sources_capture_refused` with a fault for every secret, big file, link outside and special file;
-            `sources_folder_missing`, `sources_git_missing`, `sources_git_refused`.
+            `sources_folder_missing`, `sources_include_nothing`, `sources_git_missing`, `sources_git_refused`.
         Conflict: `storage_file_changed`: something writes to the folder.
     """
-    root = folder.absolute()
+    return capture_parts(
+        [Part(folder, include=tuple(include))], max_file_bytes=max_file_bytes, allow=allow, cache=cache
+    )
+
+
+def capture_parts(
+    parts: Sequence[Part], *, max_file_bytes: int = MAX_FILE_BYTES, allow: Iterable[str] = (), cache: Path | None = None
+) -> Capture:
+    """Return one tree of several folders, each pinned by its own commit and digest in `facts.repositories`.
+
+    Raises:
+        BadInput: as `capture`; `sources_part_taken`: two parts want the same place.
+    """
+    checks = _Checks(max_file_bytes, tuple(allow))
+    taken = [_part(part, checks, cache) for part in parts]
+    faults = [fault for one in taken for fault in one.faults]
+    if faults:
+        raise BadInput("sources_capture_refused", count=len(faults), faults=faults)
+    for one in taken[1:]:
+        _refuse_taken(one, taken)
+    lines = sorted((row for one in taken for row in one.lines), key=lambda row: row[0])
+    listing = join_lines([line for _, line, _ in lines])
+    files = _Places([(line, place) for _, line, place in lines if line[:1] in b"fx"])
+    sizes = (sum(one.files for one in taken), sum(one.size_bytes for one in taken))
+    info = TreeInfo(tree_digest(listing), *sizes)
+    facts = [one.facts for one in taken]
+    whole = facts[0]
+    if len(taken) > 1:
+        whole = msgspec.structs.replace(
+            facts[0], name="", repositories=facts, dirty=sum(one.dirty for one in facts),
+            untracked=sum(one.untracked for one in facts), ignored=sum(one.ignored for one in facts),
+        )  # fmt: skip
+    whole = msgspec.structs.replace(whole, digest=info.digest, files=info.files, size_bytes=info.size_bytes)
+    return Capture(whole, Scan(info, listing, files))
+
+
+@dataclass
+class _Taken:
+    """One part, read."""
+
+    part: Part
+    facts: TreeFacts
+    lines: list[tuple[bytes, bytes, bytes]] = field(
+        default_factory=list[tuple[bytes, bytes, bytes]]
+    )  # path, line, place
+    faults: list[Fault] = field(default_factory=list[Fault])
+    files: int = 0
+    size_bytes: int = 0
+
+
+def _part(part: Part, checks: "_Checks", cache: Path | None) -> _Taken:
+    root = part.folder.absolute()
     if not root.is_dir():
-        raise BadInput("sources_folder_missing", folder=str(folder))
+        raise BadInput("sources_folder_missing", folder=str(part.folder))
     root = root.resolve()
-    seen = _Seen()
-    git = _git_of(root)
-    if git is None:
-        _plain(root, b"", seen)
-    else:
-        _repository(root, b"", seen)
-    scan = _read(seen, _Checks(max_file_bytes, tuple(allow)))
-    facts = TreeFacts(
-        digest=scan.info.digest, files=scan.info.files, size_bytes=scan.info.size_bytes,
-        dirty=seen.dirty, untracked=seen.untracked, ignored=seen.ignored, nested=sorted(seen.nested),
+    git = git_of(root)
+    seen = find(root, git, part.include)
+    taken = _Taken(part, TreeFacts(digest="", name=part.name))
+    pointers = _read(seen, checks, Known(cache, root), taken)
+    if taken.faults:
+        return taken
+    taken.facts = TreeFacts(
+        digest=tree_digest(join_lines([line for _, line, _ in taken.lines])), name=part.name, files=taken.files,
+        size_bytes=taken.size_bytes, dirty=seen.dirty, untracked=seen.untracked, ignored=seen.ignored,
+        nested=sorted(seen.nested), ignored_paths=seen.ignored_paths[:MOST_NAMED], ignored_more=seen.ignored_more,
+        missing_submodules=sorted(seen.missing_submodules), lfs_pointers=sorted(pointers),
     )  # fmt: skip
     if git is not None:
-        _origin(git, facts)
-    return Capture(facts, scan)
+        _origin(git, taken.facts, seen)
+    if part.name:
+        above = os.fsencode(part.name)
+        taken.lines = [(join(above, path), _moved(line, above), place) for path, line, place in taken.lines]
+    return taken
 
 
-def _git_of(root: Path) -> Git | None:
-    """None outside of a repository, and in a folder that the repository around it ignores."""
-    if not inside_repository(root):
-        return None
-    git = Git(root)
-    top = Path(os.fsdecode(git.run("rev-parse", "--show-toplevel").rstrip(b"\n")))
-    if top != root and git.run("check-ignore", "--", str(root), check=False):
-        return None
-    return git
+def _moved(line: bytes, above: bytes) -> bytes:
+    """The line of the same thing in a folder `above`: its path is longer, the rest stays."""
+    length = int.from_bytes(line[1:5], "little") + len(above) + 1
+    return line[:1] + length.to_bytes(4, "little") + above + b"/" + line[5:]
 
 
-# what there is
-
-
-def _repository(root: Path, prefix: bytes, seen: _Seen) -> None:
-    """Find what git would add below a folder of a repository, and repositories inside it."""
-    git = Git(root)
-    tracked = _split(git.run("ls-files", "-z", "--cached"))
-    others = _split(git.run("ls-files", "-z", "--others", "--exclude-standard"))
-    ignored = {
-        path.rstrip(b"/")
-        for path in _split(git.run("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"))
-    }
-    skipped = _default_ignores(others)
-    ignored |= skipped
-    others = [path for path in others if not _below(path.rstrip(b"/"), skipped)]
-    nested: set[bytes] = set()
-    real: dict[bytes, bool] = {}
-    for path in dict.fromkeys([*tracked, *others]):
-        bare = path.rstrip(b"/")
-        if not _is_real(root, bare.rpartition(b"/")[0], real):
-            continue  # git sees a deleted file where a link took the place of its folder
-        place = os.path.join(os.fsencode(root), bare)
-        try:
-            info = os.lstat(place)
-        except (FileNotFoundError, NotADirectoryError):
-            continue  # deleted in the working tree
-        if stat.S_ISDIR(info.st_mode):
-            if bare != path or os.path.lexists(place + b"/.git"):
-                nested.add(bare)
+def _refuse_taken(one: _Taken, taken: list[_Taken]) -> None:
+    place = os.fsencode(one.part.name)
+    for other in taken:
+        if other is one:
             continue
-        seen.found[_join(prefix, bare)] = Found(_join(prefix, bare), place, info.st_mode, info.st_size)
-    _count(git, seen)
-    _empty_folders(root, prefix, ignored | nested, seen)
-    seen.ignored += sum(_files_below(root, path) for path in ignored)
-    for path in sorted(nested):
-        _nested(root / os.fsdecode(path), _join(prefix, path), seen)
-
-
-def _nested(root: Path, prefix: bytes, seen: _Seen) -> None:
-    git = Git(root)
-    top = git.run("rev-parse", "--show-toplevel", check=False).rstrip(b"\n")
-    if not top or not os.path.samefile(os.fsdecode(top), root):
-        _plain(root, prefix, seen)  # a damaged or a bare one: its files are all there is
-        return
-    commit = git.run("rev-parse", "--verify", "-q", "HEAD", check=False).decode().strip()
-    seen.nested.append(f"{show(prefix)}@{commit}" if commit else show(prefix))
-    _repository(root, prefix, seen)
-
-
-def _plain(root: Path, prefix: bytes, seen: _Seen) -> None:
-    """Find everything below a folder that git does not know."""
-    top = os.fsencode(root)
-    todo = [b""]
-    while todo:
-        inside = todo.pop()
-        entries = _list(os.path.join(top, inside))
-        if not entries and (inside or prefix):
-            path = _join(prefix, inside)
-            seen.found[path] = Found(path, os.path.join(top, inside), stat.S_IFDIR, 0)
-        for entry in entries:
-            path = _join(inside, entry.name)
-            if entry.name in DEFAULT_IGNORES:
-                seen.ignored += _files_below(root, path) if entry.name != b".git" else 0
-            elif entry.is_dir(follow_symlinks=False):
-                todo.append(path)
-            else:
-                info = entry.stat(follow_symlinks=False)
-                whole = _join(prefix, path)
-                seen.found[whole] = Found(whole, entry.path, info.st_mode, info.st_size)
-
-
-def _empty_folders(root: Path, prefix: bytes, skip: set[bytes], seen: _Seen) -> None:
-    """Find folders with nothing in them; git does not list these, a program may need them."""
-    top = os.fsencode(root)
-    todo = [b""]
-    while todo:
-        inside = todo.pop()
-        entries = _list(os.path.join(top, inside))
-        if not entries and (inside or prefix):
-            path = _join(prefix, inside)
-            seen.found[path] = Found(path, os.path.join(top, inside), stat.S_IFDIR, 0)
-        for entry in entries:
-            path = _join(inside, entry.name)
-            if entry.is_dir(follow_symlinks=False) and path not in skip and entry.name != b".git":
-                todo.append(path)
-
-
-def _default_ignores(untracked: list[bytes]) -> set[bytes]:
-    """Untracked folders that nobody means to submit, where no rule of the repository says so."""
-    found: set[bytes] = set()
-    for path in untracked:
-        parts = path.split(b"/")
-        at = next((at for at, part in enumerate(parts[:-1]) if part in DEFAULT_IGNORES), None)
-        if at is not None:
-            found.add(b"/".join(parts[: at + 1]))
-    return found
-
-
-def _count(git: Git, seen: _Seen) -> None:
-    """Count changed and untracked files, asked of a copy of the index."""
-    with git.scratch() as env:
-        out = git.run(
-            "status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=dirty",
-            "--", ".", env=env,
-        )  # fmt: skip
-    lines = [line for line in _split(out) if not _below(line[3:], _default_ignores([line[3:]]))]
-    seen.dirty += len(lines)
-    seen.untracked += sum(line.startswith(b"??") for line in lines)
+        if any(
+            path == place or path.startswith(place + b"/") or place.startswith(path + b"/")
+            for path, _, _ in other.lines
+        ):
+            raise BadInput("sources_part_taken", name=one.part.name, other=str(other.part.folder))
 
 
 # reading, with its checks
@@ -245,54 +228,70 @@ class _Checks:
         ]
 
 
-def _read(seen: _Seen, checks: _Checks) -> Scan:
-    """Read all files once: digest and search for secrets. Every fault of the folder is told at once."""
-    by_name = {path: fault for path, one in seen.found.items() if (fault := checks.by_name(one))}
-    by_name |= unfit(seen.found.values())
-    faults = [by_name[path] for path in sorted(by_name)]
-    files: dict[FileDigest, Path] = {}
-    try:
-        entries = _entries(seen.found.values(), by_name.keys(), checks, files, faults)
-    except BadInput as fault:
-        faults += [Fault(fault.code, params=fault.params), *fault.faults]
-        entries = []
-    if faults:
-        raise BadInput("sources_capture_refused", count=len(faults), faults=faults)
-    listing = encode_listing(entries)
-    return Scan(tree_info(listing, entries), listing, files)
+def _read(seen: Seen, checks: _Checks, known: Known, taken: _Taken) -> list[str]:
+    """Read what is not known yet, once: digest and search for secrets. Every fault of the folder is told at once.
+
+    Returns the pointers of Git LFS whose files were not fetched.
+    """
+    new: dict[bytes, Found] = {}
+    lines = taken.lines
+    for path, one in seen.found.items():
+        line = known.line(one) if one.size <= checks.max_file_bytes else None
+        if line is None:
+            new[path] = one
+        else:
+            lines.append((path, line, one.place))
+    taken.files = len(lines)
+    taken.size_bytes = sum(seen.found[path].size for path, _, _ in lines)
+    by_name = {path: fault for path, one in new.items() if (fault := checks.by_name(one))}
+    by_name |= unfit(new.values())
+    taken.faults += [by_name[path] for path in sorted(by_name)]
+    pointers = _read_new([one for path, one in new.items() if path not in by_name], checks, known, taken)
+    lines.sort()
+    if not taken.faults:
+        known.keep()
+    return pointers
 
 
-def _entries(
-    found: Iterable[Found],
-    refused: Iterable[bytes],
-    checks: _Checks,
-    files: dict[FileDigest, Path],
-    faults: list[Fault],
-) -> list[Entry]:
-    skip = frozenset(refused)
+def _read_new(new: Iterable[Found], checks: _Checks, known: Known, taken: _Taken) -> list[str]:
+    pointers: list[str] = []
+    clean: list[Found] = []
 
     def read(one: Found) -> tuple[FileDigest, int]:
         fd = open_source(one.place)
         try:
             with unchanged(fd, one.place):
-                if one.size <= checks.max_file_bytes:
-                    data = read_all(fd, one.size)
-                    digest, size = file_digest(data), len(data)
-                    faults.extend(checks.by_content(one.path, data))
-                else:  # let through by name
-                    digest, size = hash_fd(fd)
+                if one.size > checks.max_file_bytes:  # let through by name
+                    return hash_fd(fd)
+                data = read_all(fd, one.size)
         finally:
             os.close(fd)
-        files.setdefault(digest, Path(os.fsdecode(one.place)))
-        return digest, size
+        if len(data) < _LFS_BYTES and data.startswith(_LFS):
+            pointers.append(show(one.path))
+        elif not checks.allowed(show(one.path)):
+            clean.append(one)
+        taken.faults.extend(checks.by_content(one.path, data))
+        return file_digest(data), len(data)
 
-    return entries_of((one for one in found if one.path not in skip), read)
+    places = {one.path: one.place for one in new}
+    try:
+        entries = entries_of(new, read)
+    except BadInput as fault:
+        taken.faults += [Fault(fault.code, params=fault.params), *fault.faults]
+        return []
+    made = {entry.path: line_of(entry) for entry in entries}
+    taken.lines += [(path, line, places[path]) for path, line in made.items()]
+    taken.files += sum(entry.kind == "f" for entry in entries)
+    taken.size_bytes += sum(entry.size for entry in entries)
+    for one in clean if not taken.faults else ():
+        known.remember(one, made[one.path])
+    return pointers
 
 
 # where it came from
 
 
-def _origin(git: Git, facts: TreeFacts) -> None:
+def _origin(git: Git, facts: TreeFacts, seen: Seen) -> None:
     facts.commit = git.run("rev-parse", "--verify", "-q", "HEAD", check=False).decode().strip()
     facts.branch = git.run("symbolic-ref", "-q", "--short", "HEAD", check=False).decode("utf-8", "replace").strip()
     name = (
@@ -304,22 +303,38 @@ def _origin(git: Git, facts: TreeFacts) -> None:
     chosen = "origin" if "origin" in remotes else remotes[0]
     url = git.run("config", f"remote.{chosen}.url", check=False).decode("utf-8", "replace").strip() if chosen else ""
     facts.remote = plain_remote(url)
-    facts.patch, facts.patch_cut_bytes = _patch(git, facts.commit)
+    if facts.remote and facts.commit:
+        _unpushed(git, facts)
+    if seen.changed:
+        facts.patch, facts.patch_cut_bytes = _patch(git, facts.commit, seen.changed)
 
 
-def _patch(git: Git, commit: str) -> tuple[str, int]:
+def _unpushed(git: Git, facts: TreeFacts) -> None:
+    """Name the commits that no remote has, as far as this clone knows. Their content is in the tree all the same."""
+    ours = ("HEAD", "--not", "--remotes")
+    facts.unpushed_count = int(git.run("rev-list", "--count", *ours, check=False) or 0)
+    if facts.unpushed_count:
+        named = git.run("log", f"-{MOST_COMMITS}", "--format=%h %s", *ours, check=False)
+        facts.unpushed = named.decode("utf-8", "replace").splitlines()
+
+
+def _patch(git: Git, commit: str, changed: list[bytes]) -> tuple[str, int]:
     """The text diff of the folder against its commit, new files included; how many bytes of it were left out."""
+    few = changed if len(changed) <= _DIFF_PATHS else []
     with git.scratch() as env:
-        new = git.run("ls-files", "-z", "--others", "--exclude-standard")
-        paths = b"\0".join(path for path in _split(new) if not path.endswith(b"/"))
-        if paths:
-            args = ("--intent-to-add", "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul")
-            git.run("add", *args, env={**env, "GIT_LITERAL_PATHSPECS": "1"}, check=False, given=paths)
+        new = git.run("ls-files", "-z", "--others", "--exclude-standard", "--full-name")
+        env = {**env, "GIT_LITERAL_PATHSPECS": "1"}
+        if (
+            new
+        ):  # named in the copy of the index, so that the diff looks at them; `add -N` would touch an object of theirs
+            empty = git.run("hash-object", "/dev/null").rstrip(b"\n")
+            named = b"".join(b"100644 %b\t%b\0" % (empty, path) for path in split(new) if not path.endswith(b"/"))
+            git.run("update-index", "-z", "--replace", "--index-info", env=env, check=False, given=named)
         base = commit or git.run("hash-object", "-t", "tree", "/dev/null").decode().strip()
         out = _bounded(
             git.command(
                 "diff", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-color", "--src-prefix=a/",
-                "--dst-prefix=b/", "--ignore-submodules=all", "--relative", base, "--", ".",
+                "--dst-prefix=b/", "--ignore-submodules=all", "--relative", base, "--", *map(os.fsdecode, few or [b"."]),
             ),
             git.env(env),
         )  # fmt: skip
@@ -348,51 +363,3 @@ def _without_secrets(patch: bytes) -> list[bytes]:
             rb"^([-+ ]?).*", rb"\1[left out: " + kind.encode() + b"]", lines[number - 1], flags=re.S
         )
     return lines
-
-
-# paths
-
-
-def _split(out: bytes) -> list[bytes]:
-    return [part for part in out.split(b"\0") if part]
-
-
-def _join(above: bytes, path: bytes) -> bytes:
-    return b"/".join(part for part in (above, path) if part)
-
-
-def _below(path: bytes, folders: set[bytes]) -> bool:
-    parts = path.split(b"/")
-    return any(b"/".join(parts[:at]) in folders for at in range(1, len(parts) + 1)) if folders else False
-
-
-def _is_real(root: Path, folder: bytes, known: dict[bytes, bool]) -> bool:
-    """Tell whether no part of a folder's path is a link."""
-    if not folder:
-        return True
-    if folder not in known:
-        above = folder.rpartition(b"/")[0]
-        known[folder] = _is_real(root, above, known) and not os.path.islink(os.path.join(os.fsencode(root), folder))
-    return known[folder]
-
-
-def _list(folder: bytes) -> list["os.DirEntry[bytes]"]:
-    try:
-        with os.scandir(folder) as scan:
-            return list(scan)
-    except OSError as fault:
-        raise BadInput("storage_file_unreadable", path=show(folder), why=fault.strerror or str(fault)) from fault
-
-
-def _files_below(root: Path, path: bytes) -> int:
-    """Count the files of an ignored folder; one that takes longer than a second counts as one."""
-    place = os.path.join(os.fsencode(root), path)
-    if os.path.islink(place) or not os.path.isdir(place):
-        return 1
-    until = time.monotonic() + _COUNT_S
-    count = 0
-    for _, _, names in os.walk(place):
-        count += len(names)
-        if time.monotonic() > until:
-            return 1
-    return count

@@ -18,7 +18,7 @@ _QUIET = (
     "core.fsmonitor=false", "core.hooksPath=/dev/null", "core.untrackedCache=false", "core.splitIndex=false", "core.quotePath=false",
     "core.pager=cat", "diff.noprefix=false", "diff.mnemonicPrefix=false", "diff.submodule=short",
     "status.relativePaths=true", "status.submoduleSummary=false", "status.showStash=false", "color.ui=false", "gc.auto=0",
-    "submodule.recurse=false",
+    "submodule.recurse=false", "core.protectNTFS=false", "core.protectHFS=false",
 )  # fmt: skip
 
 

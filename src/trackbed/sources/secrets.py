@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Iterator
-from fnmatch import fnmatchcase
+from fnmatch import fnmatchcase, translate
+
+from blake3 import blake3
 
 _NAMES = (
     ".env", ".env.*", "*.env", ".netrc", "_netrc", ".pypirc", ".git-credentials", ".htpasswd", ".pgpass", "kaggle.json",
@@ -43,12 +45,20 @@ _CONTENTS: tuple[tuple[str, tuple[bytes, ...], re.Pattern[bytes]], ...] = tuple(
         ("Trackbed token", (b"tbp_", b"tba_", b"tbs_"), rb"(?<![A-Za-z0-9])tb[aps]_[0-9a-hjkmnp-tv-z]{40}(?![0-9a-z])"),
     )
 )  # fmt: skip
+_ANY_MARK = re.compile(b"|".join(re.escape(mark) for _, marks, _ in _CONTENTS for mark in marks))
+_ANY_NAME = re.compile("|".join(translate(name) for name in (*_NAMES, *(f"*{path}" for path in _PATHS))))
 _PLACEHOLDER = re.compile(rb"(?i)dummy|placeholder|your[_-]|x{8}|\*{8}")
+
+
+# Changes with the rules: what was found clean by others is searched again.
+RULES = blake3(repr((_NAMES, _PLAIN_NAMES, _PATHS, _CONTENTS, _PLACEHOLDER)).encode()).hexdigest()
 
 
 def secret_name(path: str) -> str:
     """Return the pattern that the path of a key or password file matches; empty for others."""
     name = path.rpartition("/")[2]
+    if not _ANY_NAME.match(name) and not _ANY_NAME.match(path):
+        return ""
     if name.lower() in _PLAIN_NAMES:
         return ""
     found = next((pattern for pattern in _NAMES if fnmatchcase(name, pattern)), "")
@@ -57,6 +67,8 @@ def secret_name(path: str) -> str:
 
 def secrets_in(data: bytes) -> Iterator[tuple[int, str]]:
     """Yield line (from 1) and kind of what looks like a secret. Placeholders are let through."""
+    if not _ANY_MARK.search(data):
+        return
     for kind, marks, pattern in _CONTENTS:
         if any(mark in data for mark in marks):
             for found in pattern.finditer(data):

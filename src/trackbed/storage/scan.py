@@ -4,9 +4,10 @@
 
 import os
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from trackbed.base.errors import BadInput, Fault
 from trackbed.base.ids import FileDigest
@@ -18,8 +19,7 @@ from trackbed.storage.store import Progress, TreeInfo
 _KINDS = {stat.S_IFIFO: "pipe", stat.S_IFSOCK: "socket", stat.S_IFBLK: "block device", stat.S_IFCHR: "device"}
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """One thing on disk, by its `lstat`; not read yet."""
 
     path: bytes  # relative to the root
@@ -54,7 +54,7 @@ class Scan:
 
     info: TreeInfo
     listing: bytes
-    files: dict[FileDigest, Path]
+    files: Mapping[FileDigest, Path]
 
 
 def find(root: Path, *, keep: Callable[[str], bool] | None = None) -> list[Found]:

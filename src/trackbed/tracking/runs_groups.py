@@ -17,7 +17,7 @@ from trackbed.tracking.ingest_tables import metric, param
 from trackbed.tracking.metrics_state import word
 from trackbed.tracking.runs_tables import run
 from trackbed.tracking.search_parse import Field, field_text, parse_field, value_text
-from trackbed.wire.table import GroupPage, RunGroup, Spread
+from trackbed.wire.table import GroupPage, GroupSpread, RunGroup
 
 MOST_FIELDS, MOST_METRICS, MOST_GROUPS = 3, 20, 1000
 _FACTS = {
@@ -48,11 +48,11 @@ class _Moments:
         self.count = total
         self.low, self.high = min(self.low, other.low), max(self.high, other.high)
 
-    def spread(self) -> Spread:
+    def spread(self) -> GroupSpread:
         if self.count == 0:
-            return Spread()
+            return GroupSpread()
         std = word(math.sqrt(self.squares / (self.count - 1))) if self.count > 1 else None
-        return Spread(count=self.count, mean=word(self.mean), std=std, min=word(self.low), max=word(self.high))
+        return GroupSpread(count=self.count, mean=word(self.mean), std=std, min=word(self.low), max=word(self.high))
 
 
 @dataclass

@@ -11,6 +11,15 @@ from trackbed.wire.spec import Spec
 from trackbed.wire.trial import TrialRequest, TrialView
 
 
+class CommitFacts(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A commit that lines of a captured tree came from."""
+
+    id: str
+    author: str = ""
+    time_us: int = 0
+    subject: str = ""
+
+
 class TreeFacts(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Where a captured tree came from. `dirty` counts changed and untracked files that were captured."""
 
@@ -26,6 +35,20 @@ class TreeFacts(msgspec.Struct, kw_only=True, omit_defaults=True):
     patch: str = ""  # text diff against the commit, for reading; the tree is the truth
     patch_cut_bytes: int = 0  # how much of the patch was left out
     nested: list[str] = []  # repositories inside, captured as files: "path@commit"
+    name: str = ""  # of one repository among several: its folder in the tree
+    ignored_paths: list[str] = []  # what git ignores, folders with `/`: it is not in the tree
+    ignored_more: int = 0  # how many of these are not named
+    missing_submodules: list[str] = []  # declared, but not checked out: empty folders
+    lfs_pointers: list[str] = []  # files that hold only a pointer: `git lfs pull` was not run
+    unpushed: list[str] = []  # commits that no remote has: "hash subject"; the newest
+    unpushed_count: int = 0
+    blame: dict[
+        str, list[tuple[int, int, int]]
+    ] = {}  # path → (first line, lines, index in `commits` or -1: not committed)
+    base: str = ""  # commit where the branch left the main line
+    touched: dict[str, list[tuple[int, int]]] = {}  # path → (first line, lines) of the base that the branch changes
+    commits: list[CommitFacts] = []  # since the run before, as `blame` names them
+    repositories: list["TreeFacts"] = []  # of a tree of several: each with its own digest and commit
 
 
 class Package(msgspec.Struct, kw_only=True, omit_defaults=True, array_like=True):
@@ -114,6 +137,7 @@ class SubmitReply(msgspec.Struct, kw_only=True, omit_defaults=True):
     group: str = ""
     resolved: list[ResolvedValue] = []  # answer to a dry run
     estimate: Estimate | None = None  # answer to a dry run
+    commits_before: list[str] = []  # answer to a dry run: of the newest runs of the project
     trial_id: str = ""  # run that tries it first
     trial_ref: str = ""
 

@@ -113,6 +113,14 @@ class Stage(msgspec.Struct, kw_only=True, omit_defaults=True):
     uses: Uses | None = None
 
 
+class CodePart(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A folder whose working tree goes into the job's: at the top, or in the folder `name`. `include`: ignored files too."""
+
+    path: str
+    name: str = ""
+    include: list[str] = []
+
+
 class Trial(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Marks a run that only tries another one: so many steps on one card, then it leaves."""
 
@@ -132,7 +140,7 @@ class Spec(msgspec.Struct, kw_only=True, omit_defaults=True):
     template: str = ""
     data: dict[str, DataPin] = {}
     from_: FromPin | None = msgspec.field(default=None, name="from")
-    code: str | list[str] = "."
+    code: str | list[CodePart] = "."
     environment: str = "current"
     seed: int = 0
     determinism: Literal["exact", "recorded"] = "exact"

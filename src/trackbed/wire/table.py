@@ -21,7 +21,7 @@ class ColumnsReply(msgspec.Struct, kw_only=True, omit_defaults=True):
     looked: int = 0
 
 
-class Spread(msgspec.Struct, kw_only=True, omit_defaults=True):
+class GroupSpread(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A metric over the runs of a group that have a number for it; `std` is that of a sample, null for one run."""
 
     count: int = 0
@@ -38,7 +38,7 @@ class RunGroup(msgspec.Struct, kw_only=True, omit_defaults=True):
     runs: int = 0
     states: dict[str, int] = {}
     created_us: int = 0  # of the newest
-    metrics: dict[str, Spread] = {}
+    metrics: dict[str, GroupSpread] = {}
     filter: str = ""
 
 

@@ -116,6 +116,11 @@ HANG = (
 _PARAMS = _named("param-name", True)
 _RUN = "Command for `sh -c` in the checked-out tree; `{{params.NAME}}` is replaced by its quoted value."
 
+_CODE: dict[str, Any] = {
+    "type": ["string", "object"], "minLength": 1, "required": ["path"], "additionalProperties": False,
+    "properties": {"path": _text(), "name": _text("name"), "include": _list(_text("inner-path"))},
+}  # fmt: skip
+
 USES = (
     Field("files", "Files, folders and patterns (`*.py`) of the tree; nothing else of it is in the working folder.", _list(_text("inner-path")), "[prep.py, lib/]", "all"),
     Field("data", "Names of the run's inputs.", _list(_text("input-name")), "[corpus]", "all"),
@@ -149,7 +154,7 @@ TOP = (
         Field("checkpoint", "Checkpoint of a run: its step, or latest.", _text("checkpoint-ref"), "demo#16@latest"),
         Field("state", "What is taken from a checkpoint; for now a script finds all of it.", {}, "weights", built=False),
     )),
-    Field("code", "Folder whose working tree is captured, relative to the spec file.", {"type": ["string", "array"], "minLength": 1}, ".", "."),
+    Field("code", "Folder whose working tree is captured, relative to the spec file; or several, each in a folder of its own: `{path: ../lib, name: lib, include: [ignored.csv]}`.", _CODE | {"type": ["string", "array", "object"], "minItems": 1, "maxItems": 50, "items": _CODE}, "[., {path: ../lib, name: lib}]", "."),
     Field("environment", "What the run is installed with: current = the interpreter that submits (same machine only).", _text(), "current", "current"),
     Field("seed", "Start of every random sequence.", _whole(0, 2**63 - 1), "17", "0"),
     Field("determinism", "exact: same bits on the same layout; recorded: what is not exact is listed.", {"enum": ["exact", "recorded"]}, "exact", "exact"),

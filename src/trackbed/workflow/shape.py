@@ -42,18 +42,34 @@ def shape(values: dict[str, Any]) -> Shaped:
         spec["hang"] = _hang(values["hang"], found)
     if "orphan_limit" in values:
         spec["orphan_limit_s"] = units.parse_duration(values["orphan_limit"])
+    if "code" in values:
+        spec["code"] = _code(values["code"], found)
     if "stages" in values:
         spec["stages"] = [_stage(stage, index, found) for index, stage in enumerate(values["stages"])]
     _not_built(values, spec, found)
     return spec, found
 
 
+def _code(value: Any, found: list[Finding]) -> str | list[dict[str, Any]]:
+    """One folder as text; else parts, of which at most one lies at the top. A part further down is named after its folder."""
+    if isinstance(value, str):
+        return value
+    parts: list[dict[str, Any]] = []
+    for index, item in enumerate(value if isinstance(value, list) else [value]):
+        part = {"path": item} if isinstance(item, str) else dict(item)
+        if not part.get("path"):
+            continue  # said already
+        if index and not part.get("name"):
+            part["name"] = part["path"].rstrip("/").rpartition("/")[2].strip(".")
+        parts.append(part)
+        if index and not part["name"]:
+            found.append(Finding("spec_code_unnamed", ("code", index), {"path": part["path"]}))
+        elif any(part.get("name", "") == other.get("name", "") for other in parts[:-1]):
+            found.append(Finding("spec_code_twice", ("code", index), {"name": part["name"]}))
+    return parts
+
+
 def _not_built(values: dict[str, Any], spec: dict[str, Any], found: list[Finding]) -> None:
-    code = values.get("code", ".")
-    if isinstance(code, str):
-        spec["code"] = code
-    else:
-        found.append(Finding("not_yet", ("code",), {"what": "code: a list of repositories"}))
     environment = values.get("environment", "current")
     if environment != "current":
         found.append(Finding("not_yet", ("environment",), {"what": f"environment: {environment}"}))

@@ -133,7 +133,10 @@ class Board:
         run, failed = f"/runs/{self.outside}", f"/runs/{self.failed}"
         tabs = ("params", "code", "environment", "checkpoints", "artifacts", "lineage")
         return {
-            "runs": "/runs", "summary": run, "metrics": f"{run}/metrics", "metrics-table": f"{run}/metrics?table=1",
+            "runs": "/runs", "groups": "/runs?group=state&cols=state,name,metrics.train%2Floss",
+            "compare": f"/compare?runs={self.outside},{self.failed}",
+            "compare-params": f"/compare?tab=params&runs={self.outside},{self.failed}",
+            "diff": f"/diff/{self.failed}/{self.outside}", "new": "/new", "summary": run, "metrics": f"{run}/metrics", "metrics-table": f"{run}/metrics?table=1",
             "failed": failed, "logs": f"{failed}/logs", **{tab: f"{failed}/{tab}" for tab in tabs}, "pool": "/pool",
             "datasets": "/datasets", "dataset": "/datasets/words", "models": "/models", "settings": "/settings",
         }  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from control_world import World
 from stage_bed import HERE, Bed, environment
@@ -277,3 +278,21 @@ def test_a_matrix_makes_all_of_its_runs_or_none(bed: Bed) -> None:
     assert bed.world.submit(run="t", seed=1).ref == "demo#5", "nothing was made"
     dry = bed.world.submit(run="t", matrix={"a": [1, 2]}, dry_run=True)
     assert [one.values for one in dry.runs] == [{"a": 1}, {"a": 2}]
+
+
+def test_branches_share_a_stage_only_where_their_code_is_equal_by_content(bed: Bed) -> None:
+    """Whatever the branch, commit or owner is called: what counts is the bytes, and no attempt shares a working folder."""
+    lines = {"main": {"a.py": "one"}, "side": {"a.py": "two"}, "copy": {"a.py": "one"}}
+    runs: dict[str, str] = {}
+    done: dict[str, list[str]] = {}
+    for branch, files in lines.items():
+        tree = msgspec.structs.replace(bed.tree(**files), branch=branch, commit=branch.encode().hex().ljust(40, "0"))
+        runs[branch] = start(bed, tree=tree)
+        done[branch] = bed.finish(runs[branch]) if bed.world.state(runs[branch]) != "finished" else []
+    assert done == {"main": ["prep", "train", "eval"], "side": ["prep", "train", "eval"], "copy": []}
+    assert {view.cache for view in bed.stages(runs["side"]).values()} == {"miss"}
+    assert {view.from_run for view in bed.stages(runs["copy"]).values()} == {runs["main"]}
+    products = {b: [view.products for view in bed.stages(run).values()] for b, run in runs.items()}
+    assert products["copy"] == products["main"]
+    folders = [attempt.id for run in runs.values() for attempt in bed.world.attempts(run)]
+    assert len(set(folders)) == len(folders) == 6

@@ -9,12 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from trackbed.base.errors import BadInput
 from trackbed.formats.tree import decode_listing, tree_digest
-from trackbed.sources.capture import Capture, capture
+from trackbed.sources import capture as capture_module
+from trackbed.sources.capture import DEFAULT_IGNORES, Capture, Part, capture, capture_parts
 from trackbed.storage import LocalStore
 from trackbed.testing.trees import Node, read_tree, trees, write_tree
 
@@ -48,15 +49,24 @@ def commit(folder: Path) -> str:
     return git(folder, "rev-parse", "HEAD").decode().strip()
 
 
-def trace(folder: Path) -> tuple[bytes, bytes, list[str], bytes]:
-    """Everything about a repository that a capture must leave alone."""
-    index = folder / ".git" / "index"
-    names = sorted(str(path) for path in (folder / ".git").rglob("*"))
+def trace(folder: Path) -> tuple[bytes, list[tuple[str, bytes, int, int]]]:
+    """Everything about a repository that a capture must leave alone: index, refs, objects, their times and inodes.
+
+    Only the time of a shared index may move: git itself sets it whenever it reads a split index.
+    """
+    inside = folder / ".git"
+    files = sorted(path for path in inside.rglob("*") if path.is_file())
     return (
-        index.read_bytes() if index.exists() else b"",
         git(folder, "status", "--porcelain=v2", "-z", "-uall", "--ignored"),
-        names,
-        str(index.stat() if index.exists() else "").split("atime")[0].encode(),
+        [
+            (
+                str(path),
+                path.read_bytes(),
+                0 if path.name.startswith("sharedindex.") else path.stat().st_mtime_ns,
+                path.stat().st_ino,
+            )
+            for path in files
+        ],
     )
 
 
@@ -85,13 +95,73 @@ CHANGES: dict[str, Callable[[Path], object]] = {
     ),
     "split index": lambda folder: git(folder, "update-index", "--split-index", check=False),
     "detached": lambda folder: git(folder, "checkout", "-q", "--detach", check=False),
+    "other prefixes": lambda folder: (git(folder, "config", "diff.noprefix", "true"), git(folder, "config", "status.relativePaths", "false")),
+    "untracked cache": lambda folder: git(folder, "update-index", "--untracked-cache", check=False),
+    "renamed": lambda folder: git(folder, "mv", "-k", *(name for name in ("a", "b") if (folder / name).exists()), "moved", check=False),
+    "case changed": lambda folder: (folder / "a").rename(folder / "A") if os.path.lexists(folder / "a") else None,
+    "modes ignored": lambda folder: git(folder, "config", "core.fileMode", "false"),
+    "shallow": lambda folder: (folder / ".git" / "shallow").write_bytes(git(folder, "rev-parse", "HEAD", check=False)),
+    "a watcher": lambda folder: git(folder, "config", "core.fsmonitor", "/bin/false"),
+    "a submodule": lambda folder: (folder / "module").exists() or nested_in(folder / "module"),
+    "a repository inside": lambda folder: (folder / "inner").exists() or nested_in(folder / "inner", born=False),
+    "rules": lambda folder: (folder / ".gitignore").exists() or (folder / ".gitignore").write_text("b\n*.sh\n/a/*\n!/a/b\ninner/\n"),
 }  # fmt: skip
+
+
+def nested_in(folder: Path, *, born: bool = True) -> None:
+    repository(folder, {"in.py": "1\n"} if born else None)
+    write_tree(folder / "deep", {b"run.sh": (b"x", True), b"new": {}})
+
+
+def wanted_of(folder: Path, tree: dict[bytes, Node] | None = None) -> dict[bytes, Node]:
+    """What a capture is to hold, found out another way: the disk without what `git check-ignore` says of each path."""
+    tree = read_tree(folder) if tree is None else tree
+    tracked = {one for one in git(folder, "ls-files", "-z").split(b"\0") if one}
+    asked = subprocess.run(
+        ["git", "-C", str(folder), "check-ignore", "--no-index", "-z", "--stdin"], env=ENV, check=False,
+        input=b"\0".join(paths_of(tree)), capture_output=True,
+    )  # fmt: skip
+    return _wanted(folder, tree, b"", tracked, set(asked.stdout.split(b"\0"))) or {}
+
+
+def paths_of(tree: dict[bytes, Node], inside: bytes = b"") -> list[bytes]:
+    found = [inside + name for name in tree]
+    for name, node in tree.items():
+        if isinstance(node, dict) and b".git" not in node:
+            found += paths_of(node, inside + name + b"/")
+    return found
+
+
+def _wanted(
+    folder: Path, tree: dict[bytes, Node], inside: bytes, tracked: set[bytes], ignored: set[bytes]
+) -> dict[bytes, Node] | None:
+    kept: dict[bytes, Node] = {}
+    for name, node in tree.items():
+        path = inside + name
+        holds_tracked = any(one.startswith(path + b"/") for one in tracked)
+        out = path in ignored and path not in tracked and not holds_tracked
+        if out or (name in DEFAULT_IGNORES and isinstance(node, dict) and not holds_tracked):
+            continue
+        if isinstance(node, dict) and b".git" in node:
+            within = {other: inner for other, inner in node.items() if other != b".git"}
+            kept[name] = wanted_of(folder / os.fsdecode(path), within)
+        elif isinstance(node, dict) and node:
+            if below := _wanted(folder, node, path + b"/", tracked, ignored):
+                kept[name] = below
+        else:
+            kept[name] = node
+    return kept or None
 
 
 def test_the_captured_tree_equals_the_working_tree_and_git_sees_no_trace(tmp_path: Path):
     store = LocalStore(tmp_path / "store")
 
-    @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(
+        max_examples=60,
+        deadline=None,
+        phases=[Phase.explicit, Phase.reuse, Phase.generate],
+        suppress_health_check=[HealthCheck.too_slow],
+    )
     @given(trees(), trees(), st.booleans(), st.lists(st.sampled_from(sorted(CHANGES)), max_size=3, unique=True))
     def holds(before: dict[bytes, Node], after: dict[bytes, Node], commits: bool, changes: list[str]) -> None:
         with tempfile.TemporaryDirectory(dir=tmp_path) as name:
@@ -109,16 +179,120 @@ def test_the_captured_tree_equals_the_working_tree_and_git_sees_no_trace(tmp_pat
             write_tree(folder, after)
             for change in changes:
                 CHANGES[change](folder)
+            expected, state = wanted_of(folder), trace(folder)
             (Path(name) / "cleaned").unlink(missing_ok=True)
-            expected, state = read_tree(folder), trace(folder)
-            (Path(name) / "cleaned").unlink(missing_ok=True)
-            found = capture(folder)
-            assert not (Path(name) / "cleaned").exists()
-            assert not (Path(name) / "converted").exists()
-            assert check_out(found, Path(name), store) == expected
+            for _ in range(2):  # read, and remembered
+                found = capture(folder, cache=Path(name) / "cache")
+                assert not (Path(name) / "cleaned").exists()
+                assert not (Path(name) / "converted").exists()
             assert trace(folder) == state
+            assert check_out(found, Path(name), store) == expected
 
     holds()
+
+
+def test_a_file_that_changes_after_it_was_remembered_is_read_again(tmp_path: Path):
+    work, cache = repository(tmp_path / "work", {"a.py": "1\n", "b.py": "2\n"}), tmp_path / "cache"
+    before = 1_600_000_000
+    os.utime(work / "a.py", (before, before))
+
+    def settled() -> Capture:
+        """As if the files had been written long ago: their lines are kept."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("trackbed.sources.known._TICK_NS", -(10**12))
+            return capture(work, cache=cache)
+
+    first = settled()
+    assert settled().listing == first.listing == capture(work).listing
+    (work / "a.py").write_text("3\n")
+    os.utime(work / "a.py", (before, before))  # the same size and time: the change time still tells
+    again = settled()
+    assert again.facts.digest == capture(work).facts.digest != first.facts.digest
+    (work / "b.py").chmod(0o755)
+    assert settled().facts.digest == capture(work).facts.digest != again.facts.digest
+
+
+def test_a_secret_is_found_in_a_file_that_was_let_through_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    work = repository(tmp_path / "work", {"conf.py": KEY})
+    monkeypatch.setattr("trackbed.sources.known._TICK_NS", -(10**12))
+    capture(work, allow=["conf.py"], cache=tmp_path / "cache")
+    with pytest.raises(BadInput, match="looks like a secret"):
+        capture(work, cache=tmp_path / "cache")
+
+
+def test_unchanged_files_are_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    work = repository(tmp_path / "work", {"a.py": "1\n", "b.py": "2\n"})
+    monkeypatch.setattr("trackbed.sources.known._TICK_NS", -(10**12))
+    capture(work, cache=tmp_path / "cache")
+    (work / "b.py").write_text("changed\n")
+    opened: list[bytes] = []
+    real = capture_module.open_source
+    monkeypatch.setattr(capture_module, "open_source", lambda place: (opened.append(place), real(place))[1])
+    capture(work, cache=tmp_path / "cache")
+    assert [os.path.basename(place) for place in opened] == [b"b.py"]  # noqa: PTH119 - bytes
+
+
+def test_ignored_files_are_listed_and_come_along_when_asked(tmp_path: Path):
+    work = repository(tmp_path / "work", {"a.py": "1\n", ".gitignore": "*.csv\nbuild/\n"})
+    write_tree(work / "build", {b"lib": {b"x.so": (b"1", True)}, b"y": (b"2", False)})
+    (work / "small.csv").write_text("1,2\n")
+    plain = capture(work).facts
+    assert (plain.ignored, plain.ignored_paths, plain.ignored_more) == (3, ["build/", "small.csv"], 0)
+    found = capture(work, include=["*.csv", "build/lib"])
+    assert names_in(found) == {b"a.py", b".gitignore", b"small.csv", b"build/lib/x.so"}
+    with pytest.raises(BadInput, match="nothing there") as refused:
+        capture(work, include=["nothing there"])
+    assert refused.value.code == "sources_include_nothing"
+
+
+def test_pointers_and_submodules_that_were_not_fetched_are_named(tmp_path: Path):
+    library = repository(tmp_path / "library", {"lib.py": "1\n"})
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:" + "0" * 64 + "\nsize 12345\n"
+    work = repository(tmp_path / "work", {"w.bin": pointer, "about.md": "see https://git-lfs.github.com/spec/v1\n"})
+    git(work, "submodule", "add", "-q", str(library), "sub")
+    commit(work)
+    git(work, "submodule", "deinit", "-q", "-f", "sub")
+    facts = capture(work).facts
+    assert (facts.lfs_pointers, facts.missing_submodules) == (["w.bin"], ["sub"])
+
+
+def test_commits_that_were_not_pushed_are_named_and_their_content_is_in_the_tree(tmp_path: Path):
+    origin = repository(tmp_path / "origin", {"a.py": "1\n"})
+    git(tmp_path, "clone", "-q", str(origin), "work")
+    work = tmp_path / "work"
+    assert capture(work).facts.unpushed == []
+    (work / "a.py").write_text("2\n")
+    head = commit(work)
+    found = capture(work)
+    assert (found.facts.unpushed_count, found.facts.dirty) == (1, 0)
+    assert found.facts.unpushed[0].endswith(" x") and head.startswith(found.facts.unpushed[0][:-2])
+    assert check_out(found, tmp_path)[b"a.py"] == (b"2\n", False)
+
+
+def test_several_repositories_make_one_tree_each_with_its_own_commit(tmp_path: Path):
+    work = repository(tmp_path / "work", {"a.py": "1\n"})
+    library = repository(tmp_path / "library", {"lib.py": "2\n", "deep/m.py": "3\n"})
+    (library / "lib.py").write_text("changed\n")
+    found = capture_parts([Part(work), Part(library, "lib")])
+    assert names_in(found) == {b"a.py", b"lib/lib.py", b"lib/deep/m.py"}
+    assert check_out(found, tmp_path)[b"lib"][b"lib.py"] == (b"changed\n", False)  # type: ignore[index]
+    whole = found.facts
+    assert [one.name for one in whole.repositories] == ["", "lib"]
+    assert [one.commit for one in whole.repositories] == [
+        git(folder, "rev-parse", "HEAD").decode().strip() for folder in (work, library)
+    ]
+    assert whole.repositories[1].digest == capture(library).facts.digest
+    assert (whole.files, whole.dirty, whole.commit) == (3, 1, whole.repositories[0].commit)
+    assert [one.dirty for one in whole.repositories] == [0, 1]
+    assert decode_listing(found.listing), "canonical"
+
+
+def test_two_repositories_do_not_share_a_place(tmp_path: Path):
+    work = repository(tmp_path / "work", {"a.py": "1\n", "lib/mine.py": "1\n"})
+    library = repository(tmp_path / "library", {"lib.py": "2\n"})
+    with pytest.raises(BadInput) as refused:
+        capture_parts([Part(work), Part(library, "lib")])
+    assert refused.value.code == "sources_part_taken"
 
 
 def test_the_facts_say_where_it_came_from(tmp_path: Path):

@@ -114,7 +114,7 @@ NOT_YET = {
     "window": "window: {off_peak: true}\n", "secrets": "secrets: [TOKEN]\n",
     "needs": "needs: [demo#16]\n", "notify": "notify: [owner]\n", "price_limit": "price_limit: 200\n",
     "on_rank_loss": "on_rank_loss: restart\n", "environment": "environment: uv.lock\n",
-    "code": "code: [a, b]\n", "resources.shm": "resources: {shm: 1 GiB}\n", "resources.ram_per_card": "resources: {ram_per_card: 1 GiB}\n",
+    "resources.shm": "resources: {shm: 1 GiB}\n", "resources.ram_per_card": "resources: {ram_per_card: 1 GiB}\n",
     "from.state": "from: {checkpoint: demo#1@latest, state: all}\n",
 }  # fmt: skip
 
@@ -163,3 +163,28 @@ def test_a_billion_laughs_is_refused_quickly() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
     assert "spec_anchor_endless" in {fault.code for fault in spec.read("\n".join(lines)).faults}
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("code: []", ("spec_empty", "code")),
+        ("code: [., ../]", ("spec_code_unnamed", "code[1]")),
+        ("code: [a, {path: b, name: x}, {path: c, name: x}]", ("spec_code_twice", "code[2]")),
+        ("code: [{name: x}]", ("spec_missing", "code[0].path")),
+        ("code: {path: ., included: [x]}", ("spec_unknown_field_near", "code.included")),
+        ("code: [{path: ., include: [../x]}]", ("spec_bad_inner_path", "code[0].include[0]")),
+    ],
+)
+def test_code_of_several_folders_is_judged_part_by_part(code: str, expected: tuple[str, str]) -> None:
+    assert expected in [(fault.code, fault.field) for fault in spec.read(f"run: x\n{code}\n").faults]
+
+
+def test_code_of_several_folders_is_read_and_passes_the_rules_of_the_wire() -> None:
+    loaded = spec.read("run: x\ncode: [., ../lib, {path: ../data, name: raw, include: ['*.csv']}]\n")
+    assert loaded.faults == [] and not isinstance(loaded.spec.code, str)
+    assert [(one.path, one.name, one.include) for one in loaded.spec.code] == [
+        (".", "", []), ("../lib", "lib", []), ("../data", "raw", ["*.csv"]),
+    ]  # fmt: skip
+    assert spec.check(loaded.spec) == []
+    assert isinstance(spec.read("run: x\ncode: src\n").spec.code, str)

@@ -228,6 +228,33 @@ export interface ExitReport {
   salvaged?: boolean
 }
 
+export type DiffLine = [op: ' ' | '+' | '-' | '@', before?: number, after?: number, text?: string, commit?: string, author?: string, time_us?: number, run?: string]
+
+export interface FileDiff {
+  path: string
+  change: 'added' | 'changed' | 'mode' | 'moved' | 'removed'
+  path_before?: string
+  digest_before?: string
+  digest_after?: string
+  size_before?: number
+  size_after?: number
+  unshown?: '' | 'binary' | 'later' | 'long'
+  added?: number
+  removed?: number
+  lines?: DiffLine[]
+}
+
+export interface CodeDiff {
+  before: string
+  after: string
+  digest_before?: string
+  digest_after?: string
+  same?: boolean
+  added?: number
+  removed?: number
+  files?: FileDiff[]
+}
+
 export interface CompareRequest {
   runs: string[]
   metrics?: string[]
@@ -295,6 +322,22 @@ export interface GroupComparison {
   project: string
   made_us: number
   comparison: Comparison
+}
+
+export interface OpenWork {
+  owner: string
+  branch?: string
+  repository?: string
+  run?: string
+  review?: string
+  time_us?: number
+}
+
+export interface Conflict {
+  kind: 'alias' | 'path' | 'quota' | 'template'
+  subject: string
+  works: OpenWork[]
+  lines?: boolean
 }
 
 export interface ListingEntry {
@@ -489,6 +532,97 @@ export interface Reason {
   params?: Record<string, unknown>
 }
 
+export interface ProtectionRequest {
+  kind: 'alias' | 'path' | 'quota' | 'template'
+  pattern: string
+  space?: string
+  approvals?: number
+  approvers?: string[]
+  version?: number
+}
+
+export interface ProtectionView {
+  kind: 'alias' | 'path' | 'quota' | 'template'
+  pattern: string
+  space?: string
+  approvals?: number
+  approvers?: string[]
+  version?: number
+  created_us?: number
+  created_by?: string
+}
+
+export interface ReviewItem {
+  kind: 'alias' | 'path' | 'quota' | 'template'
+  subject: string
+  digest: string
+}
+
+export interface ReviewRequest {
+  items: ReviewItem[]
+  title?: string
+  description?: string
+  space?: string
+  commit?: string
+  branch?: string
+  remote?: string
+  tree?: string
+}
+
+export interface ReviewWord {
+  person: string
+  decision: 'approve' | 'comment' | 'reject' | 'withdraw'
+  text?: string
+  digest?: string
+  time_us?: number
+}
+
+export interface WordRequest {
+  digest: string
+  text?: string
+}
+
+export interface ReviewView {
+  id: string
+  state: 'approved' | 'open' | 'rejected' | 'withdrawn'
+  title: string
+  description?: string
+  space?: string
+  author?: string
+  commit?: string
+  branch?: string
+  remote?: string
+  digest?: string
+  tree?: string
+  items?: ReviewItem[]
+  words?: ReviewWord[]
+  needed?: number
+  approvers?: string[]
+  created_us?: number
+  updated_us?: number
+  files?: FileDiff[]
+}
+
+export interface CheckRequest {
+  items: ReviewItem[]
+  space?: string
+  commit?: string
+}
+
+export interface CheckReply {
+  missing?: ReviewItem[]
+  protections?: ProtectionView[]
+  reviews?: ReviewView[]
+  open?: ReviewView[]
+}
+
+export interface CommitFacts {
+  id: string
+  author?: string
+  time_us?: number
+  subject?: string
+}
+
 export interface TreeFacts {
   digest: string
   commit?: string
@@ -502,6 +636,18 @@ export interface TreeFacts {
   patch?: string
   patch_cut_bytes?: number
   nested?: string[]
+  name?: string
+  ignored_paths?: string[]
+  ignored_more?: number
+  missing_submodules?: string[]
+  lfs_pointers?: string[]
+  unpushed?: string[]
+  unpushed_count?: number
+  blame?: Record<string, [number, number, number][]>
+  base?: string
+  touched?: Record<string, [number, number][]>
+  commits?: CommitFacts[]
+  repositories?: TreeFacts[]
 }
 
 export type Package = [name: string, version: string, digest?: string, source?: string]
@@ -567,6 +713,7 @@ export interface SubmitReply {
   group?: string
   resolved?: ResolvedValue[]
   estimate?: Estimate | null
+  commits_before?: string[]
   trial_id?: string
   trial_ref?: string
 }
@@ -974,6 +1121,12 @@ export interface Stage {
   uses?: Uses | null
 }
 
+export interface CodePart {
+  path: string
+  name?: string
+  include?: string[]
+}
+
 export interface Trial {
   steps?: number
   full_steps?: number
@@ -989,7 +1142,7 @@ export interface Spec {
   template?: string
   data?: Record<string, DataPin>
   from?: FromPin | null
-  code?: string | string[]
+  code?: string | CodePart[]
   environment?: string
   seed?: number
   determinism?: 'exact' | 'recorded'
@@ -1127,7 +1280,7 @@ export interface ColumnsReply {
   looked?: number
 }
 
-export interface Spread {
+export interface GroupSpread {
   count?: number
   mean?: number | string | null
   std?: number | string | null
@@ -1140,7 +1293,7 @@ export interface RunGroup {
   runs?: number
   states?: Record<string, number>
   created_us?: number
-  metrics?: Record<string, Spread>
+  metrics?: Record<string, GroupSpread>
   filter?: string
 }
 
@@ -1309,4 +1462,69 @@ export interface TrialView {
   then_queue?: boolean
   reason?: Reason | null
   report?: TrialReport | null
+}
+
+export interface TriggerRequest {
+  name: string
+  kind: 'dataset' | 'git' | 'gitea' | 'github' | 'gitlab'
+  space?: string
+  branch?: string
+  dataset?: string
+  remote?: string
+  status_url?: string
+  token_env?: string
+  pipeline?: SubmitRequest | null
+  version?: number
+}
+
+export interface TriggerView {
+  id: string
+  name: string
+  kind: 'dataset' | 'git' | 'gitea' | 'github' | 'gitlab'
+  space?: string
+  branch?: string
+  dataset?: string
+  remote?: string
+  status_url?: string
+  token_env?: string
+  registered?: boolean
+  owner?: string
+  version?: number
+  created_us?: number
+  hook_url?: string
+  secret?: string
+}
+
+export interface DeliveryView {
+  id: string
+  trigger: string
+  state: 'done' | 'failed' | 'skipped' | 'started' | 'waiting'
+  commit?: string
+  branch?: string
+  by?: string
+  dataset?: string
+  run_id?: string
+  run?: string
+  result?: string
+  told?: string
+  created_us?: number
+}
+
+export interface PushReport {
+  commit: string
+  tree: TreeFacts
+  branch?: string
+}
+
+export interface HookReply {
+  delivery?: string
+  state?: string
+  ignored?: string
+}
+
+export interface CommitView {
+  commit: string
+  deliveries?: DeliveryView[]
+  runs?: RunView[]
+  reviews?: ReviewView[]
 }

@@ -30,6 +30,14 @@ export function paint(text: string): Painted[] {
   return parts
 }
 
+/** A line with its colours: the server sends the bytes along where it left escape sequences out of the text. */
+export function coloured(line: { text: string; raw?: string }): string {
+  if (!line.raw) return line.text
+  const bytes = Uint8Array.from(atob(line.raw), (char) => char.charCodeAt(0))
+  const text = new TextDecoder().decode(bytes)
+  return clean(text) === line.text ? text : line.text
+}
+
 function turned(pen: Omit<Painted, 'text'>, codes: number[]): Omit<Painted, 'text'> {
   let { colour, bold } = pen
   for (let i = 0; i < codes.length; i += 1) {

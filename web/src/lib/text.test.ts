@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { command, shellQuote } from './command'
-import { clean, highlight, joined, paint, putInFront } from './logs'
+import { clean, coloured, highlight, joined, paint, putInFront } from './logs'
 import { patchCounts, patchLines } from './patch'
 import { readRun, readRuns } from './search'
 import { verbs } from './states'
@@ -36,6 +36,13 @@ test('colours of terminals are kept apart from the text, whatever their form', (
     ['blue', 4, false],
     ['!', null, false],
   ])
+})
+
+test('the bytes of a line give its colours back, and are not taken where they say something else', () => {
+  const raw = (text: string) => btoa(String.fromCharCode(...new TextEncoder().encode(text)))
+  expect(coloured({ text: '损失', raw: raw('\u001b[31m损失\u001b[0m') })).toBe('\u001b[31m损失\u001b[0m')
+  expect(coloured({ text: '50%', raw: raw('10%\r50%') })).toBe('50%')
+  expect(coloured({ text: 'plain' })).toBe('plain')
 })
 
 test('a search may be a pattern, and what is none is looked for as it stands', () => {

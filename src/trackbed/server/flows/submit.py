@@ -21,12 +21,14 @@ from trackbed.formats.tree import encode_listing
 from trackbed.registry.service import resolve as resolve_model
 from trackbed.scheduling.rules import Node, Waiting, could_ever_fit, largest_node
 from trackbed.server.app import App
-from trackbed.server.flows import clone, trial, when
+from trackbed.server.flows import clone, reviewed, trial, when
+from trackbed.server.flows.code_diff import commits_before
 from trackbed.server.flows.estimate import estimate
 from trackbed.server.flows.facts import node_of
 from trackbed.server.flows.prepare import prepare
 from trackbed.server.flows.template import template_of, with_template
 from trackbed.server.flows.trees import may_use
+from trackbed.sources.reviews import note_run
 from trackbed.sources.service import environment_faults, save_environment
 from trackbed.storage.store import Store
 from trackbed.tracking import runs, runs_attempts
@@ -63,14 +65,22 @@ async def submit(app: App, scope: Scope, request: SubmitRequest) -> SubmitReply:
     missing = any(fault.code == "run_tree_missing" for fault in outer)
     request, unknown = await asyncio.to_thread(_with_used_files, app, scope, request, missing=missing)
     outer += unknown
+    judged = await reviewed.judge(app, scope, request)
+    outer += judged.faults
     if request.dry_run:
         found = await app.db.aread(lambda tx: resolve(tx, scope, request, outer))
         if found.faults:
             raise wrong(found.faults)
+        commits = await app.db.aread(lambda tx: commits_before(tx, scope, found.spec.space, found.spec.project))
         planned = [SubmittedRun(values=values) for values in combinations(found.spec)] if found.spec.matrix else []
         expected = await app.db.aread(lambda tx: _estimate(app, tx, scope, found.spec))
         return SubmitReply(
-            spec=found.spec, warnings=found.warnings, runs=planned, resolved=asked.resolved, estimate=expected
+            spec=found.spec,
+            warnings=found.warnings,
+            runs=planned,
+            resolved=asked.resolved,
+            estimate=expected,
+            commits_before=commits,
         )
     tried: _Trial | None = None
     wanted = request.trial
@@ -86,7 +96,7 @@ async def submit(app: App, scope: Scope, request: SubmitRequest) -> SubmitReply:
         found = await app.db.aread(lambda tx: resolve(tx, scope, request, outer))
         raise wrong(found.faults)
     ids = [new_id("run") for _ in range(min(count(request.spec), MOST) + 1)]  # the last one for a trial
-    work = _Asked(scope, request, outer, ids, tried)
+    work = _Asked(scope, request, outer, ids, tried, judged.reviews)
     return await app.db.awrite(lambda tx: _submit(app, tx, work), actor=scope.actor)
 
 
@@ -107,6 +117,7 @@ class _Asked:
     outer: list[Fault]
     ids: list[str]
     trial: _Trial | None = None
+    reviews: list[str] = field(default_factory=list[str])
 
 
 def _submit(app: App, tx: Tx, asked: _Asked) -> SubmitReply:
@@ -132,6 +143,7 @@ def _submit(app: App, tx: Tx, asked: _Asked) -> SubmitReply:
             group = group or f"matrix:{project.name}#{number}"
             one = msgspec.structs.replace(one, tags=[*dict.fromkeys([*one.tags, group])])
         row = _make(app, tx, scope, request, found, one, project, run_id, number)
+        note_run(tx, row.id, row.space_id, asked.reviews)
         rows.append(row)
         if of is not None:
             clone.note(tx, row, of, runs.spec_of(of), one)

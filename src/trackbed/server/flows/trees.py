@@ -16,6 +16,7 @@ from trackbed.datasets.service import is_named as is_dataset
 from trackbed.db import ReadTx, Tx, metadata, scope_clause, upsert
 from trackbed.domain.scope import ActorKind, Permission, Scope
 from trackbed.registry.service import is_named as is_model
+from trackbed.sources.reviews import is_named as is_review
 from trackbed.tracking.runs_tables import attempt, checkpoint, run
 
 _AT_ONCE = 500  # values in one statement
@@ -34,6 +35,7 @@ def tree_is_readable(tx: ReadTx, scope: Scope, digest: Digest) -> bool:
     return (
         is_dataset(tx, scope, digest)
         or is_model(tx, scope, digest)
+        or is_review(tx, scope, digest)
         or any(tx.one(stmt.limit(1)) is not None for stmt in _references(scope, digest))
         or _is_input(tx, scope, digest)
     )

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 
 from trackbed.server.app import App
-from trackbed.server.loops import groups, limits, logs, notice, schedule, seal, upkeep, watch
+from trackbed.server.loops import groups, limits, logs, notice, schedule, seal, triggers, upkeep, watch
 
 log = logging.getLogger("trackbed.loops")
 
@@ -63,5 +63,6 @@ def start(app: App) -> Loops:
         "logs": (logs.Logs().tick, logs.EVERY_S),
         "upkeep": (upkeep.Upkeep().tick, upkeep.EVERY_S),
         "seal": (seal.Sealer().tick, 5.0),
+        "triggers": (triggers.tick, triggers.EVERY_S),
     }
     return Loops(app, ticks).start()

@@ -15,6 +15,7 @@ from trackbed.db import ReadTx, Tx
 from trackbed.domain.scope import Actor, ActorKind
 from trackbed.server.app import App
 from trackbed.tracking import metrics_sealing as sealing
+from trackbed.tracking import runs
 from trackbed.tracking.metrics_sealed import seals_of
 
 ACTOR = Actor(ActorKind.SYSTEM, "seal", "seal")
@@ -98,7 +99,10 @@ def _take(tx: ReadTx, run_id: str) -> sealing.Loose | None:
 def _store(app: App, batch: list[sealing.Sealing]) -> list[sealing.Sealing]:
     """Blobs first, then rows; then the frames may go."""
     faults.point("seal.blob")
-    app.store.put_blobs([(FileDigest(one.digest), one.body) for one in batch])
+    spaces = app.db.read(lambda tx: {one.run_id: str(runs.get(tx, one.run_id).space_id) for one in batch})
+    for space_id in dict.fromkeys(spaces.values()):
+        mine = [(FileDigest(one.digest), one.body) for one in batch if spaces[one.run_id] == space_id]
+        app.store_of(space_id).put_blobs(mine)
     faults.point("seal.row")
 
     def keep(tx: Tx) -> list[sealing.Sealing]:

@@ -11,6 +11,7 @@ from trackbed.domain.events import Event
 from trackbed.domain.scope import Permission, Scope
 from trackbed.registry import service
 from trackbed.registry.sql import alias, model
+from trackbed.server.flows import reviewed
 from trackbed.server.mlflow import codec, conditions, experiments, filters, registry_rows, tags
 from trackbed.server.mlflow.codec import Asked, Document
 from trackbed.server.mlflow.registry_rows import find_model
@@ -143,7 +144,7 @@ def set_alias(tx: Tx, scope: Scope, asked: Asked) -> Document:
     name, label = asked.need("name"), asked.need("alias")
     row = registry_rows.find_version(tx, scope, name, asked.need("version"))
     stands = registry_rows.aliases_of(tx, [row.model_id])[row.model_id].get(label)
-    service.set_alias(tx, scope, row.model, label, row.version, expected=stands, space=row.space)
+    reviewed.set_alias(tx, scope, row.model, label, row.version, expected=stands, space=row.space)
     return {}
 
 

@@ -9,6 +9,7 @@ from trackbed.db import Tx
 from trackbed.domain.scope import Permission, Scope
 from trackbed.registry import service
 from trackbed.server.app import App
+from trackbed.server.flows import reviewed
 from trackbed.server.flows.register import register_by_hand
 from trackbed.wire.data import AliasRequest, ModelVersionView, ModelView, RegisterRequest
 
@@ -42,7 +43,7 @@ async def set_alias(
     """Point an alias to a version, if it stands where the caller last saw it."""
 
     def work(tx: Tx) -> ModelView:
-        return service.set_alias(tx, who, name, alias, data.version, expected=data.expected, space=space or "default")
+        return reviewed.set_alias(tx, who, name, alias, data.version, expected=data.expected, space=space or "default")
 
     return await trackbed_app.db.awrite(work, actor=who.actor)
 

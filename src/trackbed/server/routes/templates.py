@@ -6,9 +6,12 @@ from typing import Any
 from litestar import get, post
 
 from trackbed.base.errors import BadInput, TooLarge
+from trackbed.db import Tx
 from trackbed.domain.scope import Permission, Scope
 from trackbed.server.app import App
+from trackbed.server.flows.reviewed import template_item
 from trackbed.server.flows.template import form_view
+from trackbed.sources import reviews
 from trackbed.wire.problems import FaultView
 from trackbed.wire.templates import (
     FormRequest,
@@ -54,9 +57,14 @@ async def add(data: TemplateRequest, trackbed_app: App, who: Scope) -> TemplateV
     if faults:
         faults.sort(key=lambda fault: (fault.line is None, fault.line or 0))
         raise BadInput("template_wrong", faults=faults, count=len(faults))
-    return await trackbed_app.db.awrite(
-        lambda tx: templates.add(tx, who, read, data.text, space=data.space, expected=data.expected), actor=who.actor
-    )
+
+    def work(tx: Tx) -> TemplateVersionView:
+        made = templates.add(tx, who, read, data.text, space=data.space, expected=data.expected)
+        if not made.unchanged:
+            reviews.require(tx, who, template_item(read.name, data.text), space=data.space)
+        return made
+
+    return await trackbed_app.db.awrite(work, actor=who.actor)
 
 
 @post("/api/v1/spec-form", opt=READ, status_code=200, name="spec_form", operation_id="spec_form")

@@ -3,7 +3,7 @@ import { useTranslation } from 'react-i18next'
 import type { LogLine } from '@/api/types'
 import { locale } from '@/i18n'
 import { clock, size } from '@/lib/format'
-import { highlight, paint } from '@/lib/logs'
+import { coloured, highlight, paint } from '@/lib/logs'
 import css from './logs.module.css'
 
 const LONG = 4000
@@ -21,7 +21,8 @@ interface Props {
 export const LogLineRow = memo(function LogLineRow({ line, grep, ranks, href, onPick }: Props) {
   const { t } = useTranslation()
   const [open, setOpen] = useState(false)
-  const folded = line.text.length > LONG && !open
+  const text = coloured(line)
+  const folded = text.length > LONG && !open
   return (
     <>
       <a
@@ -42,7 +43,7 @@ export const LogLineRow = memo(function LogLineRow({ line, grep, ranks, href, on
         {line.stream === 'trackbed' ? '·' : ''}
       </span>
       <span className={css.text}>
-        {paint(folded ? line.text.slice(0, LONG) : line.text).map((part, i) => (
+        {paint(folded ? text.slice(0, LONG) : text).map((part, i) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: parts of a fixed text
           <span key={i} data-ansi={part.colour ?? undefined} data-bold={part.bold || undefined}>
             {highlight(part.text, grep).map((piece, j) =>
@@ -54,7 +55,7 @@ export const LogLineRow = memo(function LogLineRow({ line, grep, ranks, href, on
         {folded && (
           <button type="button" className={css.more} onClick={() => setOpen(true)}>
             {' '}
-            {t('show_rest_size', { size: size(line.text.length - LONG) })}
+            {t('show_rest_size', { size: size(text.length - LONG) })}
           </button>
         )}
       </span>

@@ -105,7 +105,8 @@ export function LogsPanel({ detail, search, go }: Props) {
         )
       ) : (
         <Lines
-          key={found ? 'place' : 'end'}
+          key={logs.part}
+          follow={logs.part === 'end'}
           lines={logs.lines}
           grep={filter.grep}
           ranks={ranks > 1}
@@ -132,13 +133,15 @@ interface LinesProps {
   found: string
   onEnd: () => void
   onPick: (id: string) => void
+  /** Opens at its end and stays there as lines come. */
+  follow: boolean
 }
 
 /** Follows only while the end is in sight: who reads further up stays there and sees how many lines came. */
-function Lines({ lines, grep, ranks, wrap, found, onEnd, onPick }: LinesProps) {
+function Lines({ lines, grep, ranks, wrap, found, onEnd, onPick, follow }: LinesProps) {
   const { t } = useTranslation()
   const box = useRef<HTMLDivElement>(null)
-  const atEnd = useRef(true)
+  const atEnd = useRef(follow)
   const [seen, setSeen] = useState(lines.length)
   const rows = useVirtualizer({
     count: lines.length,

@@ -17,6 +17,8 @@ export interface Logs {
   lines: LogLine[]
   /** The first line of the record is among them. */
   complete: boolean
+  /** Which part of the record they are: its end, its beginning, or around a line. */
+  part: 'end' | 'start' | 'place'
   loading: boolean
   error: unknown
   earlier: () => void
@@ -39,6 +41,7 @@ const POLL_MS = 2000
 export function useLogs(run: string, filter: LogFilter, live: boolean, place = ''): Logs {
   const [lines, setLines] = useState<LogLine[]>([])
   const [complete, setComplete] = useState(false)
+  const [part, setPart] = useState<Logs['part']>('end')
   const [loading, setLoading] = useState(true)
   const [error, setError] = useState<unknown>(null)
   const next = useRef('')
@@ -64,6 +67,7 @@ export function useLogs(run: string, filter: LogFilter, live: boolean, place = '
       previous.current = found.previous ?? ''
       rest.current = false
       setLines(found.lines)
+      setPart('end')
       setComplete(!found.previous)
       setError(null)
     } catch (failure) {
@@ -79,6 +83,7 @@ export function useLogs(run: string, filter: LogFilter, live: boolean, place = '
     previous.current = front?.previous ?? ''
     rest.current = Boolean(found.more)
     setLines(joined(front?.lines ?? [], found.lines))
+    setPart(front ? 'place' : 'start')
     setComplete(!front?.previous)
     setError(null)
     setLoading(false)
@@ -191,6 +196,7 @@ export function useLogs(run: string, filter: LogFilter, live: boolean, place = '
 
   return {
     lines,
+    part,
     complete,
     loading,
     error,

@@ -3,6 +3,7 @@ import { useTranslation } from 'react-i18next'
 import type { RunDetail } from '@/api/types'
 import { sentence, word } from '@/i18n'
 import { plain } from '@/lib/format'
+import { clean } from '@/lib/logs'
 import { tone } from '@/lib/states'
 import css from './run.module.css'
 
@@ -64,7 +65,7 @@ function Tail({ text }: { text: string }) {
   }, [])
   return (
     <pre className={css.pre} ref={box} tabIndex={0} role="region" aria-label={t('last_lines')}>
-      {text}
+      {clean(text)}
     </pre>
   )
 }

@@ -3,7 +3,7 @@ import { ArrowDown, ArrowUp } from 'lucide-react'
 import { useMemo, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { runGroups } from '@/api/queries'
-import type { RunGroup, Spread } from '@/api/types'
+import type { GroupSpread, RunGroup } from '@/api/types'
 import { locale, word } from '@/i18n'
 import { count, measure, number, plain } from '@/lib/format'
 import { tone } from '@/lib/states'
@@ -149,7 +149,7 @@ function States({ states, runs }: { states: Record<string, number>; runs: number
   )
 }
 
-function Measured({ name, spread }: { name: string; spread: Spread | undefined }) {
+function Measured({ name, spread }: { name: string; spread: GroupSpread | undefined }) {
   const { t } = useTranslation()
   if (!spread?.count) return <span className="dim">–</span>
   const title = t('spread_title', {
