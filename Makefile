@@ -1,5 +1,6 @@
 # make quickstart   everything from nothing to a trained, registered model and the board
 # make test         the tests of every day, at most 15 minutes; make test-full: all, resumable
+# make mlflow-full-venv  the same with torch, transformers and Lightning (2 GB)
 # make mlflow-venv  MLflow's own clients (newest and 3.6) for the tests that run them
 #
 # Variables: PYTHON (python3), VENV (.venv), TORCH_INDEX (index to take torch from; default: the CPU wheel where no
@@ -14,7 +15,7 @@ PYTEST := $(BIN)/python -m pytest -q
 JOBS ?= 3
 FAST := not slow and not gpu and not multi_gpu
 
-.PHONY: quickstart install dev check format test test-full web clean help verify-gpu schema mlflow-venv bench-storage
+.PHONY: quickstart install dev check format test test-full web clean help verify-gpu schema mlflow-venv mlflow-full-venv bench-storage
 
 help:
 	@sed -n '1,10s/^# \{0,1\}//p' Makefile
@@ -55,6 +56,11 @@ mlflow-venv:
 	  place=.mlflow-venv/$${want%%:*}; \
 	  $(PYTHON) -m venv $$place && $$place/bin/pip install -q "mlflow$${want#*:}" scikit-learn || exit 1; \
 	done
+
+mlflow-full-venv:
+	@$(PYTHON) -m venv .mlflow-venv/full && \
+	.mlflow-venv/full/bin/pip install -q $$(grep ^torch== constraints.txt) $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) && \
+	.mlflow-venv/full/bin/pip install -q $$(grep ^torch== constraints.txt) mlflow scikit-learn transformers accelerate lightning
 
 test-%: dev
 	$(PYTEST) $(wildcard tests/*/$*) $(T)

@@ -25,9 +25,10 @@ GROUPS: dict[str, dict[str, str]] = {
         "init": "init:init", "submit": "submit:submit", "runs": "runs:runs", "show": "show:show", "wait": "wait:wait", "logs": "logs:logs",
         "stop": "verbs:stop", "pause": "verbs:pause", "resume": "verbs:resume", "retry": "verbs:retry", "fork": "fork:fork", "hold": "verbs:hold",
         "release": "verbs:release", "compare": "compare:compare", "diff": "diff:diff", "reproduce": "reproduce:reproduce", "sync": "sync:sync",
+        "export": "export:export", "import": "export:import_",
     },
     "things": {
-        "artifacts": "artifacts:app", "code": "code:app", "review": "review:app", "conflicts": "conflicts:conflicts", "trigger": "trigger:app", "checkpoints": "checkpoints:app", "data": "data:app", "models": "models:app", "template": "template:app", "lineage": "lineage:lineage",
+        "artifacts": "artifacts:app", "samples": "samples:samples", "code": "code:app", "review": "review:app", "conflicts": "conflicts:conflicts", "trigger": "trigger:app", "checkpoints": "checkpoints:app", "data": "data:app", "models": "models:app", "template": "template:app", "lineage": "lineage:lineage",
     },
     "pool": {"queue": "queue:queue", "explain": "explain:explain", "nodes": "nodes:nodes", "store": "store:app", "keys": "keys:app"},
     "people": {"token": "token:app", "project": "project:app", "space": "space:app", "people": "people:app"},

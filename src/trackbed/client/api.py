@@ -25,7 +25,10 @@ from trackbed.client.api_parts import Data, Models, People, Pool, Templates
 from trackbed.client.api_sources import Code, Reviews, Triggers
 from trackbed.client.connection import PATIENCE_S, Connection, encode, part
 from trackbed.client.curves import ACCEPT, history_of, is_packed, series_of
+from trackbed.client.portable import Portable
 from trackbed.client.push import Progress
+from trackbed.client.samples import Sample
+from trackbed.client.samples import read as read_sample
 from trackbed.client.submit import Again, Prepared, again, prepare
 from trackbed.domain.states import TERMINAL
 from trackbed.wire.access import Me
@@ -87,6 +90,7 @@ class Client:
         self.triggers = Triggers(self.connection)
         self.pool = Pool(self.connection)
         self.people = People(self.connection)
+        self.portable = Portable(self.connection)
 
     @property
     def url(self) -> str:
@@ -371,6 +375,14 @@ class Client:
 
     def artifacts(self, run: str) -> list[ArtifactView]:
         return self.connection.get(f"/api/v1/runs/{part(run)}/artifacts", list[ArtifactView])
+
+    def samples(self, run: str) -> list[Sample]:
+        """Return what the run kept of inputs and outputs, by name and step."""
+        kept = [one.path for one in self.artifacts(run) if one.kind == "sample" and one.path.endswith(".json")]
+        return sorted(
+            (read_sample(path, self.read_artifact(run, path)) for path in kept),
+            key=lambda one: (one.name, one.step, one.rank),
+        )
 
     def read_artifact(self, run: str, path: str) -> bytes:
         """Return the bytes of a small artifact."""

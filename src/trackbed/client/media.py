@@ -1,5 +1,6 @@
 """Tables, pictures, texts and histograms as files of the output folder."""
 
+import hashlib
 import io
 import json
 import math
@@ -8,7 +9,7 @@ import zlib
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 from urllib.parse import quote
 
 
@@ -69,6 +70,72 @@ def histogram(name: str, step: int, values: Any, bins: int = 64) -> Made:
         counts[min(max(bisect_right(edges, value) - 1, 0), bins - 1)] += 1
     document = {"edges": edges, "counts": counts, "non_finite": len(numbers) - len(finite)}
     return Made(_path("histograms", name, step, ".json"), "histogram", json.dumps(document).encode())
+
+
+def place_for(source: Path, name: str, taken: Mapping[str, Path]) -> Path:
+    """Return where a file is kept below the output: under its name, with folders in front where another one has it.
+
+    Raises:
+        ValueError: a `name` that leads out of the output.
+    """
+    if name:
+        place = Path(name)
+        if place.is_absolute() or ".." in place.parts or not place.parts:
+            raise ValueError(f"{name!r} is no place below the output")
+        return place
+    parts = source.parts
+    for count in range(1, len(parts)):
+        place = Path(*parts[-count:])
+        if taken.get(place.as_posix(), source) == source:
+            return place
+    return Path(source.name)
+
+
+def sample(
+    name: str, step: int, inputs: Any, outputs: Any, facts: Mapping[str, Any], mask: Sequence[str], rank: int
+) -> Made:
+    """Return one pair of input and output as JSON; fields of the inputs that are to be masked are there by digest only."""
+    shown, masked = _masked(inputs, frozenset(mask), "")
+    document = {
+        "version": 1, "name": name, "step": step, "rank": rank, "inputs": shown, "outputs": outputs,
+        "facts": dict(facts), "masked": masked,
+    }  # fmt: skip
+    data = json.dumps(_plain(document), ensure_ascii=False, allow_nan=False).encode()
+    where = name if rank == 0 else f"{name}/rank-{rank}"
+    return Made(_path("samples", where, step, ".json"), "sample", data)
+
+
+def _masked(value: Any, names: frozenset[str], path: str) -> tuple[Any, list[str]]:
+    """Put a digest in the place of every field that is called so, at any depth; return the paths too."""
+    if not isinstance(value, Mapping) or not names:
+        return value, []
+    found: dict[str, Any] = {}
+    masked: list[str] = []
+    for key, inner in cast(Mapping[Any, Any], value).items():
+        here = f"{path}.{key}" if path else str(key)
+        if str(key) in names:
+            digest = hashlib.sha256(json.dumps(_plain(inner), ensure_ascii=False, sort_keys=True).encode()).hexdigest()
+            found[str(key)] = {"masked": digest}
+            masked.append(here)
+        else:
+            found[str(key)], below = _masked(inner, names, here)
+            masked += below
+    return found, masked
+
+
+def _plain(value: Any) -> Any:
+    """Return what JSON holds: tensors and arrays as lists, non-finite numbers as words, the rest as text."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in cast(Mapping[Any, Any], value).items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in cast(Sequence[Any], value)]
+    if hasattr(value, "detach"):
+        value = value.detach()
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if value is None or isinstance(value, str | int | float | bool):
+        return _cell(value)
+    return str(value)
 
 
 def _path(folder: str, name: str, step: int, suffix: str) -> str:

@@ -10,8 +10,8 @@ import sys
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, SupportsFloat
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, SupportsFloat, cast
 
 import msgspec
 
@@ -128,6 +128,9 @@ class Recorder:
                 continue
             try:
                 packed = _encoder.encode(value)
+            except OverflowError:  # a whole number that 64 bits do not hold: its digits are kept as text
+                packed = _encoder.encode(digits_as_text(value))
+                self._problems.report("value_as_text", name=name)
             except Exception as broken:
                 self._problems.report("value_unwritable", name=name, error=repr(broken))
                 continue
@@ -294,6 +297,17 @@ def _as_document(value: Any) -> Any:
     if hasattr(value, "tolist"):
         return value.tolist()
     return str(value)
+
+
+def digits_as_text(value: Any) -> Any:
+    """Return a document in which whole numbers that 64 bits do not hold are texts."""
+    if type(value) is int:
+        return value if -(2**63) <= value < 2**64 else str(value)
+    if isinstance(value, dict):
+        return {key: digits_as_text(inner) for key, inner in cast(dict[Any, Any], value).items()}
+    if isinstance(value, list | tuple):
+        return [digits_as_text(inner) for inner in cast(Sequence[Any], value)]
+    return value
 
 
 _encoder = msgspec.msgpack.Encoder(enc_hook=_as_document)

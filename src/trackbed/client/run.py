@@ -26,6 +26,7 @@ from trackbed.client.config import Login, find
 from trackbed.client.ending import ending, ending_at_exit, note_exit_status
 from trackbed.client.entries import Params, Summary, Tags
 from trackbed.client.outside import Begin, OutsideFolder
+from trackbed.client.parts import all_in, checkpoint_entry
 from trackbed.client.phases import Phase, Phases
 from trackbed.client.pulse import Pulse
 from trackbed.client.recorder import Problems, Recorder, now_us, say
@@ -141,6 +142,7 @@ class Run:
         self.rank, self.world = rank, _number("WORLD_SIZE", 1)
         self._output = output
         self._next_step = 0
+        self._saved: dict[str, Path] = {}  # name in the output → what was copied there
         self._phases = Phases()
         if control is not None:
             pulse = Pulse(control, rank)
@@ -263,16 +265,39 @@ class Run:
         """Keep counts of values in `bins` equal bins; non-finite ones are counted apart."""
         self._media(media.histogram, name, step, values, bins)
 
-    def save(self, path: str | os.PathLike[str], kind: str = "other") -> None:
-        """Keep a file as an output; one that lies elsewhere is copied into the output folder."""
+    def log_sample(
+        self,
+        inputs: Any,
+        outputs: Any,
+        *,
+        name: str = "sample",
+        step: int | None = None,
+        mask: Sequence[str] = (),
+        **facts: Any,
+    ) -> None:
+        """Keep what went in and what came out, to look at and to replay (`trackbed samples RUN --replay COMMAND`).
+
+        `mask` names fields of the inputs that stay here: their digest is kept, not their value. `facts` are kept beside,
+        as in `why="loss is NaN"`.
+        """
+        self._media(media.sample, name, step, inputs, outputs, facts, mask, self.rank)
+
+    def save(self, path: str | os.PathLike[str], kind: str = "other", *, name: str = "") -> None:
+        """Keep a file as an output; one that lies elsewhere is copied into the output folder, as `name` or its own name.
+
+        Another file of the same name gets its folder in front: `a/x.txt` and `b/x.txt` become `x.txt` and `b/x.txt`. The
+        same file saved again replaces what was kept of it.
+        """
         try:
-            source = Path(path)
-            if source.resolve().is_relative_to(self.output.resolve()):
-                name = source.resolve().relative_to(self.output.resolve())
+            source = Path(path).resolve()
+            if source.is_relative_to(self.output.resolve()):
+                place = source.relative_to(self.output.resolve())
             else:
-                name = Path(source.name)
-                shutil.copyfile(source, self.output / name)
-            self._recorder.document(frames.FILE, {"path": name.as_posix(), "kind": kind})
+                place = media.place_for(source, name, self._saved)
+                (self.output / place).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(source, self.output / place)
+                self._saved[place.as_posix()] = source
+            self._recorder.document(frames.FILE, {"path": place.as_posix(), "kind": kind})
         except Exception as broken:
             self._problems.report("file_not_saved", path=str(path), error=repr(broken))
 
@@ -343,30 +368,13 @@ class Run:
         copied into `run.checkpoints`, which costs time: save there directly.
         """
         try:
-            entry = self._checkpoint_entry(Path(path), step)
+            entry = checkpoint_entry(self.checkpoints, Path(path), step)
             ranks = 1 if each == "node" or not self.in_job else _number("LOCAL_WORLD_SIZE", 1)
-            if _all_in(entry, _number("LOCAL_RANK", 0), ranks):
+            if all_in(entry, _number("LOCAL_RANK", 0), ranks):
                 entry.with_name(entry.name + ".done").touch()
             self._recorder.document(frames.EVENT, {"kind": "checkpoint", "data": {"name": entry.name, "step": step}})
         except Exception as broken:
             self._problems.report("checkpoint_not_kept", path=str(path), error=repr(broken))
-
-    def _checkpoint_entry(self, source: Path, step: int) -> Path:
-        home = self.checkpoints
-        if source.resolve().parent == home.resolve():
-            return home / source.name
-        name = (
-            source.name
-            if source.name.rstrip("0123456789").rstrip("-_") and source.name[-1:].isdigit()
-            else f"step-{step}"
-        )
-        entry = home / name
-        if source.is_dir():
-            shutil.copytree(source, entry, dirs_exist_ok=True)
-        else:
-            entry.mkdir(exist_ok=True)
-            shutil.copy2(source, entry / source.name)
-        return entry
 
     def should_stop(self, step: int) -> bool:
         """Whether to save and leave after this step: one answer per step for all ranks that ask every step."""
@@ -482,13 +490,3 @@ def _number(variable: str, default: int) -> int:
         return int(os.environ.get(variable, ""))
     except ValueError:
         return default
-
-
-def _all_in(entry: Path, rank: int, ranks: int) -> bool:
-    """Note that a local rank has written its part; True for the one that completes it."""
-    if ranks <= 1:
-        return True
-    parts = entry.with_name(f".{entry.name}.parts")
-    parts.mkdir(exist_ok=True)
-    (parts / str(rank)).touch()
-    return len(list(parts.iterdir())) >= ranks

@@ -5,6 +5,7 @@ from typing import Any, Literal
 import msgspec
 
 from trackbed.wire.attempts import InputFetch
+from trackbed.wire.bundle import OriginView
 from trackbed.wire.marks import Anomaly
 from trackbed.wire.reason import Reason
 from trackbed.wire.spec import Spec
@@ -280,6 +281,7 @@ class RunDetail(msgspec.Struct, kw_only=True, omit_defaults=True):
     like: LikeView | None = None
     anomalies: list[Anomaly] = []  # newest first
     trial: TrialView | None = None  # that was made for this run, or that this run is
+    origin: OriginView | None = None  # of a foreign run: it was imported
 
 
 class RunPage(msgspec.Struct, kw_only=True, omit_defaults=True):

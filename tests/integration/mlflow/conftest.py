@@ -19,6 +19,13 @@ sys.modules["mlflow_server_process"] = _module
 _spec.loader.exec_module(_module)
 own_server = _module.own_server
 
+_jobs = importlib.util.spec_from_file_location("mlflow_jobs", Path(__file__).with_name("jobs.py"))
+assert _jobs is not None
+assert _jobs.loader is not None
+_jobs_module = importlib.util.module_from_spec(_jobs)
+sys.modules["mlflow_jobs"] = _jobs_module
+_jobs.loader.exec_module(_jobs_module)
+
 REPO = Path(__file__).resolve().parents[3]
 ABSENT = "no MLflow client is installed: run `make mlflow-venv`, or name interpreters in TRACKBED_MLFLOW_PYTHON"
 
@@ -26,7 +33,8 @@ ABSENT = "no MLflow client is installed: run `make mlflow-venv`, or name interpr
 def interpreters() -> list[str]:
     """Interpreters that have MLflow, named by the variable (separated as in PATH) or made by `make mlflow-venv`."""
     named = os.environ.get("TRACKBED_MLFLOW_PYTHON", "")
-    found = named.split(os.pathsep) if named else [str(p) for p in sorted(REPO.glob(".mlflow-venv/*/bin/python"))]
+    made = [path for path in sorted(REPO.glob(".mlflow-venv/*/bin/python")) if path.parents[1].name != "full"]
+    found = named.split(os.pathsep) if named else [str(path) for path in made]
     return [path for path in found if Path(path).exists()]
 
 
@@ -35,6 +43,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         found = interpreters()
         absent = pytest.param("", marks=pytest.mark.skip(reason=ABSENT), id="absent")
         metafunc.parametrize("client", found or [absent], ids=[Path(p).parents[1].name for p in found] or None)
+
+
+@pytest.fixture(scope="module")
+def jobs() -> Any:
+    return _jobs_module
 
 
 @pytest.fixture

@@ -48,7 +48,7 @@ class Server:
                 except httpx.TransportError:
                     pass
             assert self.process.poll() is None, self.log.read_text()
-            assert time.monotonic() - began < 20, self.log.read_text()
+            assert time.monotonic() - began < 60, self.log.read_text()
             time.sleep(0.01)
         self.started_s = time.monotonic() - began
         return self

@@ -56,3 +56,27 @@ def test_an_array_becomes_a_png() -> None:
 def test_what_is_no_picture_is_said() -> None:
     with pytest.raises(ValueError, match="shape"):
         media.image("i", 1, _array([1, 2, 3], 3))
+
+
+def test_a_sample_holds_both_sides_and_masks_what_it_was_told_to() -> None:
+    inputs = {"text": "secret", "ids": [1, 2], "meta": {"text": "x", "odd": math.nan}}
+    made = media.sample("pred", 7, inputs, [0.5], {"why": "nan"}, ["text"], 0)
+    assert (made.path, made.kind) == ("samples/pred-7.json", "sample")
+    said = json.loads(made.data)
+    assert said["masked"] == ["text", "meta.text"] and b"secret" not in made.data
+    assert said["inputs"]["ids"] == [1, 2] and said["inputs"]["meta"]["odd"] == "NaN"
+    assert (said["outputs"], said["facts"], said["step"]) == ([0.5], {"why": "nan"}, 7)
+    same = json.loads(media.sample("pred", 8, inputs, [0.5], {}, ["text"], 0).data)
+    assert same["inputs"]["text"] == said["inputs"]["text"]  # equal values are seen to be equal
+    assert media.sample("pred", 7, {}, {}, {}, [], 2).path == "samples/pred/rank-2-7.json"
+
+
+def test_two_files_of_one_name_are_both_kept(tmp_path: Any) -> None:
+    one, two = tmp_path / "a" / "x.txt", tmp_path / "b" / "x.txt"
+    taken = {"x.txt": one}
+    assert media.place_for(one, "", taken).as_posix() == "x.txt"
+    assert media.place_for(two, "", taken).as_posix() == "b/x.txt"
+    assert media.place_for(two, "kept/y.txt", taken).as_posix() == "kept/y.txt"
+    for bad in ("../y", "/y", "a/../../y"):
+        with pytest.raises(ValueError, match="no place"):
+            media.place_for(two, bad, taken)

@@ -86,3 +86,9 @@ def test_what_cannot_be_taken_is_kept_as_its_error() -> None:
 @pytest.mark.parametrize("value", [1.0, 1, True, "text", None])
 def test_other_values_are_taken_as_they_are(value: object) -> None:
     assert recorder._taken(value) is value
+
+
+def test_digits_that_64_bits_do_not_hold_are_kept_as_text() -> None:
+    given = {"n": 2**64, "fits": 2**64 - 1, "low": -(2**63), "deep": [1, {"x": -(2**70)}], "flag": True}
+    kept = {"n": str(2**64), "fits": 2**64 - 1, "low": -(2**63), "deep": [1, {"x": str(-(2**70))}], "flag": True}
+    assert recorder.digits_as_text(given) == kept

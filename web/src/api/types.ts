@@ -228,6 +228,94 @@ export interface ExitReport {
   salvaged?: boolean
 }
 
+export interface AttemptRecord {
+  number: number
+  cause?: string
+  stage?: string
+  evidence_json?: string
+  placement_json?: string
+  cards?: number
+  node?: string
+  created_us?: number
+  started_us?: number
+  ended_us?: number
+  card_seconds?: number
+  resumed_from_step?: number | null
+  last_step?: number | null
+}
+
+export interface FileRecord {
+  path: string
+  kind?: string
+  size_bytes?: number
+  file_digest: string
+  attempt?: number
+  created_us?: number
+}
+
+export interface RunRecord {
+  id: string
+  ref: string
+  space: string
+  project: string
+  name?: string
+  description?: string
+  owner?: string
+  state: string
+  cause?: string
+  reason_json?: string
+  tags?: string[]
+  spec_json?: string
+  tree_json?: string
+  tree_digest?: string
+  environment_json?: string
+  environment_digest?: string
+  nondeterminism_json?: string
+  summary_json?: string
+  params?: Record<string, string>
+  definitions?: Record<string, Record<string, unknown>>
+  attempts?: AttemptRecord[]
+  files?: FileRecord[]
+  checkpoints?: Record<string, unknown>[]
+  mlflow_tags?: Record<string, string>
+  origin?: Record<string, string>
+  created_us?: number
+  queued_us?: number
+  started_us?: number
+  ended_us?: number
+  card_seconds?: number
+  step?: number
+  points?: number
+  lines?: number
+}
+
+export interface OriginView {
+  installation: string
+  id: string
+  ref: string
+  owner?: string
+  bundle?: string
+  imported_us?: number
+  imported_by?: string
+}
+
+export interface ImportedRun {
+  id: string
+  ref: string
+  original_id: string
+  original_ref: string
+  points?: number
+  lines?: number
+  files?: number
+  known?: boolean
+}
+
+export interface ImportReply {
+  bundle: string
+  installation: string
+  runs?: ImportedRun[]
+}
+
 export type DiffLine = [op: ' ' | '+' | '-' | '@', before?: number, after?: number, text?: string, commit?: string, author?: string, time_us?: number, run?: string]
 
 export interface FileDiff {
@@ -844,6 +932,7 @@ export interface RunDetail {
   like?: LikeView | null
   anomalies?: Anomaly[]
   trial?: TrialView | null
+  origin?: OriginView | null
 }
 
 export interface RunPage {

@@ -6,6 +6,7 @@ from trackbed.registry.service import made_by
 from trackbed.server.app import App
 from trackbed.server.flows import clone, stages, trial
 from trackbed.tracking import artifacts, runs, runs_views
+from trackbed.tracking.export_tables import origin_view
 from trackbed.tracking.metrics import key_names
 from trackbed.wire.runs import RunDetail
 
@@ -18,5 +19,6 @@ def detail(app: App, tx: ReadTx, scope: Scope, row: runs.RunRow) -> RunDetail:
     record.metric_keys = key_names(tx, row.id)
     record.models = [f"{view.model}@{view.version}" for view in made_by(tx, scope, row.id)]
     record.like = clone.view_of(tx, scope, row)
+    record.origin = origin_view(tx, row.id)
     record.trial = trial.view_of(app, tx, row)
     return record

@@ -30,6 +30,17 @@ async def keep_points(app: App, work: Callable[[Tx, Known | None], T], *, actor:
     raise Unavailable("points_contended")
 
 
+def keep_points_here(app: App, work: Callable[[Tx, Known | None], T], *, actor: Actor) -> T:
+    """As `keep_points`, in a worker thread."""
+    sealed: Known | None = None
+    for _ in range(TRIES):
+        try:
+            return app.db.write(lambda tx, given=sealed: work(tx, given), actor=actor, lane="bulk")
+        except Unread as need:
+            sealed = _learn(app, need)
+    raise Unavailable("points_contended")
+
+
 def _learn(app: App, need: Unread) -> Known:
     def read(tx: ReadTx) -> Known:
         return known(app.curves.reader, seals_of(tx, need.run_id), need)
