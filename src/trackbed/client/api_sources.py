@@ -12,7 +12,8 @@ from trackbed.base.errors import BadInput, Conflict
 from trackbed.base.home import home
 from trackbed.base.ids import FileDigest
 from trackbed.client.connection import Connection, part
-from trackbed.client.push import Progress, pull, push
+from trackbed.client.pull import pull
+from trackbed.client.push import Progress, push
 from trackbed.formats.tree import decode_listing, encode_listing, show
 from trackbed.sources.capture import capture
 from trackbed.storage.scan import Scan, tree_info
