@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from e2e_harness import Installation, project_from
+from e2e_harness import Installation, installation, project_from
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
@@ -48,3 +48,33 @@ def test_what_differs_is_told_by_name(inst: Installation, tmp_path: Path) -> Non
     told = verify(inst, run, status=1)
     assert told["verdict"] == "differs" and [one["name"] for one in told["unequal"]] == ["clock.txt"]
     assert told["nondeterminism"] and "differs_not_exact" in [one["code"] for one in told["why"]]
+
+
+def test_it_is_the_same_on_another_server_with_another_store(inst: Installation, tmp_path: Path) -> None:
+    folder = project_from("plain-script", tmp_path)
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    (corpus / "a.txt").write_text("one\ntwo\n")
+    inst.cli("data", "add", "carried", str(corpus))
+    (folder / "train.py").write_text(
+        "import os, pathlib\ntext = pathlib.Path(os.environ['TRACKBED_DATA_CORPUS'], 'a.txt').read_text()\n"
+        "pathlib.Path(os.environ['TRACKBED_OUTPUT'], 'out.txt').write_text(text * 2)\n"
+    )
+    run = inst.submit(folder, "data.corpus=carried@latest")
+    first = inst.wait(run)
+    with installation(tmp_path / "other", cards=2) as other:
+        other.until(
+            (other.home / "client" / "credentials.json").exists, what="the other server has signed its person in"
+        )
+        known = json.loads((inst.home / "client" / "credentials.json").read_text())
+        there = json.loads((other.home / "client" / "credentials.json").read_text())
+        known["servers"] |= there["servers"]
+        (inst.home / "client" / "credentials.json").write_text(json.dumps(known))
+        url = f"http://127.0.0.1:{other.port}"
+        done = inst.cli("reproduce", run, "--on", url, "--verify", "--json", check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        told = json.loads(done.stdout)
+        assert told["verdict"] == "equal" and told["outputs"] >= 1
+        again = other.show(told["run_id"])
+        assert again["spec"]["data"]["corpus"]["digest"] == first["spec"]["data"]["corpus"]["digest"]
+        assert again["tree"]["digest"] == first["tree"]["digest"]

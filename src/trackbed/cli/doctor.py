@@ -8,7 +8,9 @@ import stat
 import sys
 import time
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
 
 from trackbed.base.errors import TrackbedError
 from trackbed.base.home import home
@@ -16,6 +18,9 @@ from trackbed.base.units import format_size
 from trackbed.cli import context, output
 from trackbed.cli.context import say
 from trackbed.client import config
+
+if TYPE_CHECKING:
+    from trackbed.wire.doctor import NodeCheck
 
 _LOW_DISK_BYTES = 5 * 2**30
 _SKEW_S = 30.0
@@ -29,8 +34,16 @@ class Check(NamedTuple):
     text: str
 
 
-def doctor() -> int:
-    checks = [*_machine(), *_files(), *_server()]
+def doctor(
+    history: Annotated[bool, typer.Option("--history", help=say("cli.opt.doctor_history"))] = False,
+    only: Annotated[
+        str, typer.Option("--check", metavar="CHECK", help=say("cli.opt.doctor_check"), show_default=False)
+    ] = "",
+    now: Annotated[bool, typer.Option("--now", help=say("cli.opt.doctor_now"))] = False,
+) -> int:
+    if history:
+        return _history(only)
+    checks = [*_machine(), *_files(), *_server(now=now)]
     if not output.emit_json([check._asdict() for check in checks]):
         marks = {"ok": "✓", "warn": "!", "bad": "✗"}
         for check in checks:
@@ -88,7 +101,7 @@ def _files() -> Iterator[Check]:
         )
 
 
-def _server() -> Iterator[Check]:
+def _server(*, now: bool) -> Iterator[Check]:
     from trackbed.client.api import Client
 
     login = config.find(context.current().server)
@@ -101,6 +114,7 @@ def _server() -> Iterator[Check]:
             answer = api.connection.send("GET", "/healthz")
             skew = _skew(answer.headers.get("date", ""), (before + time.time()) / 2)
             status, me, nodes = api.status(), api.me(), api.pool.nodes()
+            looks = api.doctor.look() if now else api.doctor.newest()
     except TrackbedError as error:
         yield Check("server", "bad", error.text(context.current().lang))
         return
@@ -115,8 +129,32 @@ def _server() -> Iterator[Check]:
         "ok" if status.cards_total else "bad",
         say("cli.doctor.cards", count=status.cards_total, kinds=", ".join(kinds) or "-"),
     )
+    for look in looks:
+        yield Check(f"{look.node}.{look.check}", look.verdict, f"{look.node}: {look_text(look)}")
     for warning in status.warnings:
         yield Check(warning.code, "warn", say(f"reason.{warning.code}", **warning.params))
+
+
+def _history(check: str) -> int:
+    with context.client() as api:
+        found = api.doctor.history(check=check)
+    if output.emit_json(found):
+        return 0
+    head = [say(f"cli.word.{name}") for name in ("created", "node", "check", "verdict", "value", "what")]
+    rows = [
+        [output.when(one.time_us), one.node, one.check, output.state(one.verdict, "verdict"),
+         f"{one.value:.4g} {one.unit}".strip(), look_text(one)]
+        for one in found
+    ]  # fmt: skip
+    output.table(head, rows, empty=say("cli.doctor.no_history"))
+    return 0
+
+
+def look_text(look: "NodeCheck") -> str:
+    """Return the sentence of one look of the server at a node."""
+    if "fault" in look.params:
+        return say("doctor.fault", check=look.check, fault=look.params["fault"])
+    return say(f"doctor.{look.check}", **look.params)
 
 
 def _skew(date: str, now_s: float) -> float | None:

@@ -28,7 +28,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "export": "export:export", "import": "export:import_",
     },
     "things": {
-        "artifacts": "artifacts:app", "samples": "samples:samples", "code": "code:app", "review": "review:app", "conflicts": "conflicts:conflicts", "trigger": "trigger:app", "checkpoints": "checkpoints:app", "data": "data:app", "models": "models:app", "template": "template:app", "lineage": "lineage:lineage",
+        "artifacts": "artifacts:app", "samples": "samples:samples", "code": "code:app", "review": "review:app", "conflicts": "conflicts:conflicts", "trigger": "trigger:app", "checkpoints": "checkpoints:app", "data": "data:app", "models": "models:app", "template": "template:app", "env": "env:app", "docs": "docs:app", "lineage": "lineage:lineage",
     },
     "pool": {"queue": "queue:queue", "explain": "explain:explain", "nodes": "nodes:nodes", "store": "store:app", "keys": "keys:app"},
     "people": {"token": "token:app", "project": "project:app", "space": "space:app", "people": "people:app"},

@@ -1,7 +1,7 @@
 """`trackbed models list|show|pull|register|alias`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,6 +9,9 @@ from trackbed.base.units import format_size
 from trackbed.cli import output
 from trackbed.cli.context import client, say
 from trackbed.cli.options import Run, Target, group
+
+if TYPE_CHECKING:
+    from trackbed.wire.runs import Reason
 
 app = group()
 Name = Annotated[str, typer.Argument(metavar="NAME", help=say("cli.opt.model"), show_default=False)]
@@ -76,6 +79,7 @@ def register(
         version = api.models.register(name, run, path=path)
     if not output.emit_json(version):
         output.line(say("cli.registered", model=f"{version.model}@{version.version}", digest=version.digest[:15]))
+    _warn(version.warnings)
 
 
 @app.command("alias", help=say("cli.about.models.alias"))
@@ -92,3 +96,9 @@ def alias(
         found = api.models.alias(name, alias, version, expected=expected)
     if not output.emit_json(found):
         output.line(f"{name}@{alias} → {found.aliases.get(alias)}")
+    _warn(found.warnings)
+
+
+def _warn(warnings: "list[Reason]") -> None:
+    for one in warnings:
+        output.note(say(f"reason.{one.code}", **one.params))

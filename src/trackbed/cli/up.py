@@ -37,6 +37,12 @@ def up(
     accept_one_trust_domain: Annotated[
         bool, typer.Option("--accept-one-trust-domain", help=say("cli.opt.accept_trust"))
     ] = False,
+    environments: Annotated[
+        str, typer.Option("--environments", metavar="any|published", help=say("cli.opt.up_environments"))
+    ] = "any",
+    environment_drift: Annotated[
+        str, typer.Option("--environment-drift", metavar="refuse|flag", help=say("cli.opt.up_drift"))
+    ] = "refuse",
     detach: Annotated[bool, typer.Option("--detach", "-d", help=say("cli.opt.detach"))] = False,
     log_level: Annotated[str, typer.Option("--log-level", metavar="LEVEL", help=say("cli.opt.log_level"))] = "INFO",
 ) -> None:
@@ -57,6 +63,10 @@ def up(
             str(store_rate),
             "--log-level",
             log_level,
+            "--environments",
+            environments,
+            "--environment-drift",
+            environment_drift,
         ]
         arguments += [
             word for name, value in (("--database", database), ("--store", store)) if value for word in (name, value)
@@ -73,6 +83,7 @@ def up(
         Settings(
             home=home(), host=host, port=port, database_url=database, store_url=store, store_rate=store_rate * 1e6, cluster=cluster, cards=cards,
             allowed_hosts=tuple(allowed_host or ()), accept_one_trust_domain=accept_one_trust_domain, log_level=log_level.upper(),
+            environments=environments, environment_drift=environment_drift,
         )
     )  # fmt: skip
 

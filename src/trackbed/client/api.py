@@ -25,6 +25,7 @@ from trackbed.client.api_parts import Data, Models, People, Pool, Templates
 from trackbed.client.api_sources import Code, Reviews, Triggers
 from trackbed.client.connection import PATIENCE_S, Connection, encode, part
 from trackbed.client.curves import ACCEPT, history_of, is_packed, series_of
+from trackbed.client.environments import Docs, Doctor, Environments
 from trackbed.client.portable import Portable
 from trackbed.client.push import Progress
 from trackbed.client.samples import Sample
@@ -90,6 +91,9 @@ class Client:
         self.triggers = Triggers(self.connection)
         self.pool = Pool(self.connection)
         self.people = People(self.connection)
+        self.environments = Environments(self.connection)
+        self.doctor = Doctor(self.connection)
+        self.docs = Docs(self.connection)
         self.portable = Portable(self.connection)
 
     @property

@@ -18,9 +18,18 @@ from trackbed.client.connection import Connection
 from trackbed.client.push import Progress, push
 from trackbed.sources.blame import add_blame
 from trackbed.sources.capture import Capture, Part, capture_parts
-from trackbed.sources.environment import record_current
+from trackbed.sources.environment import digest_of, record_current
+from trackbed.sources.locking import lock_of, record_of_lock
 from trackbed.sources.touched import add_touched
-from trackbed.wire.runs import CloneView, EnvironmentRecord, Reason, SubmitReply, SubmitRequest, TreeFacts
+from trackbed.wire.runs import (
+    CloneView,
+    EnvironmentRecord,
+    Reason,
+    StatusView,
+    SubmitReply,
+    SubmitRequest,
+    TreeFacts,
+)
 from trackbed.wire.spec import Spec
 from trackbed.wire.trial import TrialRequest
 from trackbed.workflow import spec as specs
@@ -54,7 +63,7 @@ class Prepared:
             if not dry_run:
                 add_blame(one.folder, facts, commits_before)
                 add_touched(one.folder, facts)
-        environment = self._environment()
+        environment, notes = self._environment(connection, told)
         if not dry_run:
             push(connection, captured.scan, space=self.loaded.spec.space, on_progress=on_progress)
         request = SubmitRequest(
@@ -62,7 +71,7 @@ class Prepared:
             values=self.loaded.values, set_fields=self.loaded.set_fields, trial=trial,
         )  # fmt: skip
         reply = connection.post("/api/v1/runs", SubmitReply, request, key="" if dry_run else new_id("idm"))
-        reply.warnings = [*self.loaded.warnings, *tree_warnings(captured.facts), *reply.warnings]
+        reply.warnings = [*self.loaded.warnings, *tree_warnings(captured.facts), *notes, *reply.warnings]
         return reply
 
     def register(self, connection: Connection) -> SubmitRequest:
@@ -71,11 +80,11 @@ class Prepared:
         Raises:
             BadInput: as `send`.
         """
-        self._ask_first(connection)
+        told, _ = self._ask_first(connection)
         captured = self.capture()
         push(connection, captured.scan, space=self.loaded.spec.space)
         return SubmitRequest(
-            spec=self.loaded.spec, tree=captured.facts, environment=self._environment(), values=self.loaded.values,
+            spec=self.loaded.spec, tree=captured.facts, environment=self._environment(connection, told)[0], values=self.loaded.values,
             set_fields=self.loaded.set_fields,
         )  # fmt: skip
 
@@ -85,8 +94,19 @@ class Prepared:
             self._captured = capture_parts(self.parts, allow=self.allow, cache=home() / "client" / "code")
         return self._captured
 
-    def _environment(self) -> EnvironmentRecord:
-        return record_current()
+    def _environment(self, connection: Connection, spec: Spec) -> tuple[EnvironmentRecord, list[Reason]]:
+        """Return what the run is to be installed with, and what is to know about it. Locking may ask a package index."""
+        wanted = spec.environment
+        if wanted == "current":
+            return record_current(), []
+        if "@sha256:" in wanted:
+            record = EnvironmentRecord(kind="image", image=wanted)
+            record.digest = digest_of(record)
+            return record, []
+        platforms = connection.get("/api/v1/status", StatusView).platforms
+        folder = next((one.folder for one in self.parts if not one.name), self.parts[0].folder)
+        lock = lock_of(folder if wanted == "pyproject" else folder / wanted, platforms=platforms)
+        return record_of_lock(lock), [Reason(code=note.code, params=note.params) for note in lock.notes]
 
     def _ask_first(self, connection: Connection) -> tuple[Spec, list[str]]:
         """Return the spec as the server resolves it, and commits of runs before; raise what is wrong, here and there, all

@@ -88,15 +88,16 @@ RUN_MOVES: dict[RunState, frozenset[RunState]] = {
     RunState.PREPARING: frozenset({RunState.QUEUED, RunState.HELD, RunState.STOPPED, RunState.FAILED}),
     # straight to `finished` where earlier runs left the products of all its stages
     RunState.QUEUED: frozenset({*_WAITING - {RunState.QUEUED}, RunState.FINISHED}),
-    RunState.HELD: frozenset({RunState.QUEUED, RunState.STOPPED, RunState.FAILED}),
+    RunState.HELD: frozenset({RunState.QUEUED, RunState.PREPARING, RunState.STOPPED, RunState.FAILED}),
     RunState.STARTING: frozenset({RunState.RUNNING, RunState.STOPPING, RunState.QUEUED, RunState.PAUSED, *TERMINAL}),
     RunState.RUNNING: frozenset({RunState.STOPPING, RunState.QUEUED, RunState.PAUSED, *TERMINAL}),
     RunState.STOPPING: frozenset({RunState.RUNNING, RunState.QUEUED, RunState.PAUSED, *TERMINAL}),
     RunState.PAUSED: frozenset({RunState.QUEUED, RunState.STOPPED}),
     RunState.FINISHED: frozenset(),
-    # resume / retry within the resume window; an outside run is reopened by its own spool
-    RunState.FAILED: frozenset({RunState.QUEUED, RunState.RUNNING}),
-    RunState.STOPPED: frozenset({RunState.QUEUED}),
+    # resume / retry within the resume window (`preparing` where its environment is not packed); an outside run is reopened
+    # by its own spool
+    RunState.FAILED: frozenset({RunState.QUEUED, RunState.PREPARING, RunState.RUNNING}),
+    RunState.STOPPED: frozenset({RunState.QUEUED, RunState.PREPARING}),
 }
 
 ATTEMPT_MOVES: dict[AttemptState, frozenset[AttemptState]] = {

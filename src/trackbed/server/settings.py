@@ -55,6 +55,9 @@ class Settings:
     lease: LeaseTimes = field(default_factory=lease_times)
     allowed_hosts: tuple[str, ...] = ()  # names in the Host header besides those of loopback
     accept_one_trust_domain: bool = False
+    environments: str = "any"  # published: only those that have a name in the space of the run
+    doctor_every_s: float = 600.0  # between looks at the node
+    environment_drift: str = "refuse"  # flag: a run whose environment is not as pinned starts, and says so
     log_level: str = "INFO"
     loops: bool = True  # tests of routes switch them off
     heartbeat_s: float = 15.0  # of event streams
@@ -64,6 +67,9 @@ class Settings:
     def __post_init__(self) -> None:
         if self.host not in LOOPBACK:
             raise NotYet("not_yet", what=f"--host {self.host} (anything but loopback)")
+        for name, known in (("environments", ("any", "published")), ("environment_drift", ("refuse", "flag"))):
+            if getattr(self, name) not in known:
+                raise BadInput("setting_unknown", name=name, given=getattr(self, name), known=", ".join(known))
         if not self.database_url:
             object.__setattr__(self, "database_url", f"sqlite:///{self.home / 'trackbed.sqlite3'}")
         if not self.store_url:

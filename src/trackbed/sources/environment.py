@@ -110,27 +110,32 @@ def digest_of(record: EnvironmentRecord) -> str:
 def differences(before: EnvironmentRecord, after: EnvironmentRecord) -> list[tuple[str, str, str]]:
     """Return (name, before, after) for all that is not equal; an empty text where a package is not there.
 
-    A package of the same version with other files shows a piece of both digests.
+    A package of the same version with other files shows a piece of both digests. A lock and an installation are compared by
+    versions: they hash different things.
     """
-    found = [
-        (name, old, new)
-        for name, old, new in (
-            ("python", before.python, after.python),
-            ("platform", before.platform, after.platform),
-        )
-        if old != new
-    ]
+    alike = before.kind == after.kind
+    found: list[tuple[str, str, str]] = []
+    if not _same_python(before.python, after.python, exact=alike):
+        found.append(("python", before.python, after.python))
+    if not (before.platform == after.platform if alike else set(before.platform.split()) & set(after.platform.split())):
+        found.append(("platform", before.platform, after.platform))
     old_packages = {one.name: one for one in before.packages}
     new_packages = {one.name: one for one in after.packages}
     for name in sorted(old_packages.keys() | new_packages.keys()):
         old, new = old_packages.get(name), new_packages.get(name)
-        if old != new:
+        if old is None or new is None or old.version != new.version or (alike and old != new):
             exact = old is not None and new is not None and old.version == new.version
             found.append((name, _shown(old, exact=exact), _shown(new, exact=exact)))
     was, now = dict(map(_split, before.modified)), dict(map(_split, after.modified))
     found += [(name, was.get(name, ""), now.get(name, "")) for name in sorted(was.keys() | now.keys())
               if was.get(name) != now.get(name)]  # fmt: skip
     return found
+
+
+def _same_python(before: str, after: str, *, exact: bool) -> bool:
+    if exact:
+        return before == after
+    return before.split(".")[:2] == after.split(".")[:2]
 
 
 def _split(modified: str) -> tuple[str, str]:

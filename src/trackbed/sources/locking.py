@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from blake3 import blake3
+
 from trackbed.base.errors import BadInput, Fault, NotFound
 from trackbed.sources import uv
 from trackbed.sources.environment import record_of
@@ -62,7 +64,15 @@ def lock_of(
 
 def record_of_lock(lock: Lock, platform: str = "") -> EnvironmentRecord:
     """Return the record of an environment that is made from a lock."""
-    packages = [Package(name=one.name, version=one.version, source=one.marker) for one in lock.packages]
+    packages = [
+        Package(
+            name=one.name,
+            version=one.version,
+            digest=blake3(" ".join(one.hashes).encode()).hexdigest(),
+            source=one.marker,
+        )
+        for one in lock.packages
+    ]
     return EnvironmentRecord(
         digest=lock.digest, kind="lock", python=f"CPython {lock.python}", platform=platform or " ".join(lock.platforms),
         packages=packages, lock=render(lock),

@@ -57,16 +57,8 @@ def build(
     pins = target.with_name(target.name + ".txt")
     pins.write_text(render(lock), encoding="utf-8")
     uv.run(("venv", "--relocatable", "--no-project", "--python", str(interpreter), str(target)), log=log, beat=beat)
-    inside = ("--python", str(target / "bin" / "python"))
-    said = uv.run(
-        ("pip", "install", *inside, "--require-hashes", "--no-deps", "--no-build", "--link-mode", "copy", "-r", str(pins)),
-        log=log, beat=beat,
-    )  # fmt: skip
-    notes = [f"{package} was yanked: {why}" for package, why in uv.yanked(said)]
-    try:
-        uv.run(("pip", "check", *inside), log=log, beat=beat)
-    except BadInput as fault:
-        notes.append(str(fault.params.get("what", fault)))
+    said, notes = _install(target, pins, log, beat)
+    notes = [*(f"{package} was yanked: {why}" for package, why in uv.yanked(said)), *notes]
     packages = target / "lib" / f"python{lock.python}" / "site-packages"
     _strip(target)
     _refuse_absolute(target)
@@ -76,6 +68,23 @@ def build(
     )
     (target / FACTS).write_bytes(msgspec.json.format(msgspec.json.encode(facts)))
     return facts
+
+
+def _install(
+    target: Path, pins: Path, log: Path, beat: Callable[[], None] | None
+) -> tuple[str, list[str]]:  # fmt: skip
+    """Install what is pinned. A lock that lacks or contradicts a dependency (a live environment may) is installed as it is."""
+    words = (
+        "pip", "install", "--python", str(target / "bin" / "python"), "--require-hashes", "--no-build", "--link-mode", "copy",
+        "-r", str(pins),
+    )  # fmt: skip
+    try:
+        return uv.run(words, log=log, beat=beat), []
+    except BadInput as fault:
+        if fault.code not in ("environment_unsolvable", "environment_uv_refused"):
+            raise
+        note = str(fault.params.get("what", ""))
+        return uv.run((*words, "--no-deps"), log=log, beat=beat), [f"dependencies do not fit: {note}"]
 
 
 def facts_of(pack: Path) -> PackFacts:

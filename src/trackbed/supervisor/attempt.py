@@ -20,6 +20,7 @@ from trackbed.supervisor.prepare import Preparation
 from trackbed.supervisor.sender import Sender
 from trackbed.supervisor.stopping import Stopping
 from trackbed.wire.attempts import LeaseRequest, NodeSlot, OutputEntry, OutputsReport
+from trackbed.wire.surroundings import EnvironmentFound
 
 _Phase = Literal["starting", "running", "saving", "ended"]
 
@@ -54,6 +55,7 @@ class Attempt:
         self.sender = Sender(self.folder, Server(self.given), keep_file=self._keep_file)
         self.lease = Lease(Server(self.given), self._lease_request, heartbeat_s=self.given.lease.heartbeat_s)
         self.order_seen = ""
+        self._found: tuple[EnvironmentFound, float] | None = None  # and since when it is to be told
         self._writers: dict[int, Writer] = {}
         self._writers_lock = threading.Lock()
 
@@ -108,12 +110,19 @@ class Attempt:
         entry = OutputEntry(path=path, size_bytes=size, file_digest=digest, kind=kind or "other")
         self.sender.journal.add(OutputsReport(epoch=self.given.epoch, entries=[entry], partial=True))
 
+    def tell_found(self, found: EnvironmentFound) -> None:
+        """Tell the server of the environment of this node, with each request until one is answered."""
+        self._found = found, time.monotonic()
+
     def _lease_request(self) -> LeaseRequest:
         facts = self.facts.value
+        found = self._found
+        untold = found is not None and self.lease.renewed_s < found[1]
         return LeaseRequest(
             epoch=self.given.epoch, node=self.slot.node, node_rank=self.given.node_rank, boot_id=boot_id(),
             phase=cast(_Phase, facts.phase), ranks=[rank.report() for rank in facts.ranks],
             backlog_bytes=self.sender.backlog_bytes, order_seen=self.order_seen,
+            environment=found[0] if found is not None and untold else None,
         )  # fmt: skip
 
 

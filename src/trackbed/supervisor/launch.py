@@ -85,11 +85,7 @@ def command(assignment: Assignment) -> list[str]:
 def base_env(assignment: Assignment, ground: Ground) -> dict[str, str]:
     """Return what every rank of the node finds (ARCHITECTURE section 4), before its own names and the spec's `env`."""
     folder = ground.folder
-    env = {k: v for k, v in ground.inherited.items() if k in _KEPT or k.startswith(_KEPT_STARTS)}
-    executable = str(assignment.environment.get("executable") or "")
-    if executable:
-        folder_bin = str(Path(executable).parent)
-        env["PATH"] = os.pathsep.join([folder_bin, env.get("PATH", "/usr/local/bin:/usr/bin:/bin")])
+    env = _inherited(assignment, ground.inherited)
     env |= ground.visible
     env |= {
         "PYTHONUNBUFFERED": "1",
@@ -128,6 +124,25 @@ def base_env(assignment: Assignment, ground: Ground) -> dict[str, str]:
         env["TRACKBED_FROM"] = str(ground.from_)
     if ground.relay_url:
         env |= {"TRACKBED_URL": ground.relay_url, "TRACKBED_TOKEN": ground.relay_secret}
+    return env
+
+
+def variables_of(assignment: Assignment, inherited: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of the ranks that come from the node and the spec, for the record of what they found."""
+    own = {"OMP_NUM_THREADS": str(max(1, assignment.cpus_per_card))}
+    return _inherited(assignment, inherited) | own | assignment.env
+
+
+def _inherited(assignment: Assignment, inherited: Mapping[str, str]) -> dict[str, str]:
+    env = {k: v for k, v in inherited.items() if k in _KEPT or k.startswith(_KEPT_STARTS)}
+    executable = str(assignment.environment.get("executable") or "")
+    if executable:
+        folder_bin = str(Path(executable).parent)
+        env["PATH"] = os.pathsep.join([folder_bin, env.get("PATH", "/usr/local/bin:/usr/bin:/bin")])
+    if assignment.pack:  # what is frozen takes in nothing of the node
+        env.pop("PYTHONPATH", None)
+    if assignment.pack and executable:
+        env["VIRTUAL_ENV"] = str(Path(executable).parent.parent)
     return env
 
 

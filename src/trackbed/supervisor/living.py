@@ -7,19 +7,23 @@ checkpoints, vitals and the relay have threads of their own. None of them can en
 import errno
 import os
 import time
+from pathlib import Path
+
+import msgspec
 
 from trackbed.base.errors import TrackbedError
 from trackbed.clusters.accelerators import by_kind
 from trackbed.clusters.processes import boot_id
 from trackbed.domain.states import Cause, OrderKind
 from trackbed.formats.tree import show
+from trackbed.sources.surroundings import around
 from trackbed.supervisor import environment
 from trackbed.supervisor.attempt import Attempt, now_us
 from trackbed.supervisor.capture import Capture, readable
 from trackbed.supervisor.ending import last_checkpoint, new_saver, report_end
 from trackbed.supervisor.evidence import CAUSE_OF_ORDER, Judged, judge
 from trackbed.supervisor.hang import HangWatch
-from trackbed.supervisor.launch import Ground, askers, plan
+from trackbed.supervisor.launch import Ground, askers, plan, variables_of
 from trackbed.supervisor.prepare import Inputs, free_port
 from trackbed.supervisor.ranks import Ranks, become_subreaper, signal_number
 from trackbed.supervisor.relay import Relay, Upstream
@@ -29,6 +33,7 @@ from trackbed.supervisor.relay_told import Spooler
 from trackbed.supervisor.saving import Ended
 from trackbed.supervisor.vitals import EVERY_S, TRIAL_EVERY_S, Vitals, oom_kills, peak_rss_bytes
 from trackbed.wire.attempts import InputsReport, Order
+from trackbed.wire.surroundings import EnvironmentFound
 
 _BEAT_S = 0.02  # how soon an end or an order is seen
 _TOGETHER_S = 1.0  # after a rank failed, others may be failing of the same reason: their codes are evidence too
@@ -69,13 +74,27 @@ class Living:
     def _prepare(self) -> Inputs:
         preparation = self._attempt.preparation
         inputs = preparation.run(self._between)
+        pack = preparation.pack()
         if preparation.fetches:
             told = InputsReport(epoch=self._given.epoch, node_rank=self._given.node_rank, inputs=preparation.fetches)
             self._attempt.sender.journal.add(told)
-        if self._given.environment:
-            environment.verify(self._given.environment)
+        self._settle_environment(pack)
         self._between()
         return inputs
+
+    def _settle_environment(self, pack: Path | None) -> None:
+        given = self._given
+        settled = environment.settle(given.environment, pack, self._attempt.folder.root / "environment")
+        self._given = msgspec.structs.replace(given, environment=settled.document)
+        cards = [self._attempt.slot.card_kind] * len(self._attempt.slot.cards)
+        surroundings = around(cards, variables_of(given, os.environ))
+        self._attempt.tell_found(
+            EnvironmentFound(surroundings=surroundings, python=settled.python, drift=list(settled.drift))
+        )
+        if settled.drift and given.environment_drift == "flag":
+            self._say(f"the environment is not as it was pinned, and the site lets it run: {', '.join(settled.drift)}")
+        else:
+            environment.refuse(settled.drift)
 
     def _between(self) -> None:
         self._look_for_orders()

@@ -79,6 +79,17 @@ class Preparation:
         between()
         return inputs
 
+    def pack(self) -> Path | None:
+        """Return the node's copy of the packed environment; None where there is no pack."""
+        if not self._assignment.pack:
+            return None
+        digest, cache, begun_s = Digest(self._assignment.pack), self._node_cache(), time.monotonic()
+        was_here = cache.has(digest)
+        place = node_copy(cache, digest)
+        size = cache.size_of(digest)
+        self._note("environment", size, 0 if was_here else size, begun_s)
+        return place
+
     def _write_documents(self) -> None:
         given = self._assignment
         stage = given.stage

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from trackbed.wire.spec import CheckpointPolicy, DataPin, FromPin, Hang, OnPreempt, Stage
+from trackbed.wire.surroundings import EnvironmentFound
 
 PROTOCOL = 1
 
@@ -68,6 +69,8 @@ class Assignment(msgspec.Struct, kw_only=True, omit_defaults=True):
     determinism: str = "exact"
     tree: str = ""  # digest; empty: an empty working folder
     environment: dict[str, Any] = {}  # EnvironmentRecord as a document
+    pack: str = ""  # tree digest of the packed lock; empty: the environment is there already
+    environment_drift: Literal["refuse", "flag"] = "refuse"
     data: dict[str, DataPin] = {}
     from_: FromPin | None = msgspec.field(default=None, name="from")
     resume: ResumePin | None = None
@@ -109,6 +112,7 @@ class LeaseRequest(msgspec.Struct, kw_only=True, omit_defaults=True):
     ranks: list[RankReport] = []
     backlog_bytes: int = 0
     order_seen: str = ""  # id of the last order acted on
+    environment: EnvironmentFound | None = None  # until an answer shows that it was heard
     wait_s: float = 0.0
 
 

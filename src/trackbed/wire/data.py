@@ -4,6 +4,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from trackbed.wire.runs import Reason
+
 
 class ListingEntry(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One entry of a tree. `path` is text where the bytes are UTF-8, else `path_hex` holds the bytes."""
@@ -83,6 +85,7 @@ class ModelVersionView(msgspec.Struct, kw_only=True, omit_defaults=True):
     created_us: int = 0
     created_by: str = ""
     provenance: dict[str, Any] = {}
+    warnings: list[Reason] = []  # of the answer to a registration: what to look at before a release
 
 
 class ModelView(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -91,6 +94,7 @@ class ModelView(msgspec.Struct, kw_only=True, omit_defaults=True):
     latest: int
     aliases: dict[str, int] = {}
     versions: list[ModelVersionView] = []
+    warnings: list[Reason] = []  # of the answer to a moved alias
 
 
 class RegisterRequest(msgspec.Struct, kw_only=True, omit_defaults=True):

@@ -385,5 +385,6 @@ class StatusView(msgspec.Struct, kw_only=True, omit_defaults=True):
     counts: dict[str, int] = {}  # run state → number
     cards_total: int = 0
     cards_held: int = 0
+    platforms: list[str] = []  # of the pool's nodes, as locks name them
     lane_wait_p99_ms: float = 0.0
     warnings: list[Reason] = []

@@ -155,7 +155,7 @@ TOP = (
         Field("state", "What is taken from a checkpoint; for now a script finds all of it.", {}, "weights", built=False),
     )),
     Field("code", "Folder whose working tree is captured, relative to the spec file; or several, each in a folder of its own: `{path: ../lib, name: lib, include: [ignored.csv]}`.", _CODE | {"type": ["string", "array", "object"], "minItems": 1, "maxItems": 50, "items": _CODE}, "[., {path: ../lib, name: lib}]", "."),
-    Field("environment", "What the run is installed with: current = the interpreter that submits (same machine only).", _text(), "current", "current"),
+    Field("environment", "What the run is installed with: current = the interpreter that submits (same machine only); a lock or a list to lock (requirements.lock, uv.lock, requirements.txt, pyproject) = packed once, the same everywhere; NAME@sha256:… = a container image, where an engine runs them.", _text("environment"), "requirements.lock", "current"),
     Field("seed", "Start of every random sequence.", _whole(0, 2**63 - 1), "17", "0"),
     Field("determinism", "exact: same bits on the same layout; recorded: what is not exact is listed.", {"enum": ["exact", "recorded"]}, "exact", "exact"),
     Field("params", "Values the program reads from TRACKBED_PARAMS or by `{{params.NAME}}`.", _PARAMS, "{lr: 3.0e-4, batch: 64}", "none"),

@@ -17,7 +17,7 @@ Shaped = tuple[dict[str, Any], list[Finding]]
 _AS_THEY_ARE = (
     "project", "space", "name", "description", "tags", "seed", "determinism", "params", "priority", "env", "run",
     "recipe", "launcher", "fencing", "retries", "register", "cache", "matrix",
-    "template",
+    "template", "environment",
 )  # fmt: skip
 
 
@@ -70,9 +70,6 @@ def _code(value: Any, found: list[Finding]) -> str | list[dict[str, Any]]:
 
 
 def _not_built(values: dict[str, Any], spec: dict[str, Any], found: list[Finding]) -> None:
-    environment = values.get("environment", "current")
-    if environment != "current":
-        found.append(Finding("not_yet", ("environment",), {"what": f"environment: {environment}"}))
     if values.get("on_rank_loss") == "restart":
         found.append(Finding("not_yet", ("on_rank_loss",), {"what": "on_rank_loss: restart"}))
 

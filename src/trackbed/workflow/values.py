@@ -14,6 +14,8 @@ DATASET_REF = re.compile(
 TEMPLATE_REF = re.compile(r"((?P<space>[^\W_][\w.-]*)/)?(?P<name>[^\W_][\w.-]*)(@(?P<which>[1-9]\d{0,8}|latest))?")
 CHECKPOINT_REF = re.compile(r"(?P<run>[^\s@]+)@(?P<which>latest|best|\d+|b3:[0-9a-f]{64})")
 PRODUCT_REF = re.compile(r"(?P<stage>[^\W_][\w-]*)\.(?P<product>[A-Za-z][A-Za-z0-9_-]*)")
+IMAGE = re.compile(r"[a-z0-9][\w.:/-]*@sha256:[0-9a-f]{64}")
+_LOCK_FILE = re.compile(r"\S+\.(lock|txt|toml)")
 _STEPS = re.compile(r"(\d+)\s*steps?")
 _NTH = re.compile(r"every(?:\s+(\d+)(?:st|nd|rd|th))?")
 
@@ -63,6 +65,13 @@ def is_inner_path(text: str) -> bool:
     return bool(text.strip("/")) and not text.startswith("/") and ".." not in parts and "\0" not in text
 
 
+def is_environment(text: str) -> bool:
+    """`current`, `pyproject`, a lock or list of requirements below the code, or an image by its digest."""
+    if text in ("current", "pyproject") or IMAGE.fullmatch(text):
+        return True
+    return _LOCK_FILE.fullmatch(text) is not None and is_inner_path(text)
+
+
 def _parses(parse: Callable[[str], object]) -> Callable[[object], bool]:
     def check(value: object) -> bool:
         if not isinstance(value, str):
@@ -105,6 +114,7 @@ FORMATS: dict[str, Callable[[object], bool]] = {
     "checkpoint-ref": _matches(CHECKPOINT_REF),
     "template-ref": _matches(TEMPLATE_REF),
     "product-ref": _matches(PRODUCT_REF),
+    "environment": lambda value: not isinstance(value, str) or is_environment(value),
     "inner-path": lambda value: not isinstance(value, str) or is_inner_path(value),
     "size": _parses(units.parse_size),
     "duration": _is_duration,

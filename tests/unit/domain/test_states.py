@@ -49,8 +49,9 @@ def test_an_attempt_that_ended_never_moves_again(state, moves):
 
 
 def test_failed_and_stopped_runs_come_back_only_through_the_queue_or_their_own_spool():
-    assert RUN_MOVES[RunState.STOPPED] == {RunState.QUEUED}
-    assert RUN_MOVES[RunState.FAILED] == {RunState.QUEUED, RunState.RUNNING}
+    # by way of `preparing` where the environment has to be packed again
+    assert RUN_MOVES[RunState.STOPPED] == {RunState.QUEUED, RunState.PREPARING}
+    assert RUN_MOVES[RunState.FAILED] == {RunState.QUEUED, RunState.PREPARING, RunState.RUNNING}
 
 
 def test_every_state_that_is_not_terminal_can_reach_a_terminal_one():

@@ -107,13 +107,16 @@ WRONG = {
     "matrix_too_many": Wrong(RUN + f"matrix: {{a: {list(range(20))}, b: {list(range(20))}}}\n", "spec_matrix_too_many", "matrix", 2, "400 runs"),
     "matrix_recipe_param": Wrong(RECIPE + "matrix: {steps: [1, 0]}\n", "spec_too_small", "matrix.steps", 3, "at least 1"),
     "cache_no_bool": Wrong(RUN + "cache: off\n", "spec_want_boolean", "cache", 2, "true or false"),
+    "environment_word": Wrong(RUN + "environment: conda\n", "spec_bad_environment", "environment", 2, "ends with .lock"),
+    "environment_outside": Wrong(RUN + "environment: ../requirements.lock\n", "spec_bad_environment", "environment", 2, "below the code"),
+    "environment_image_tag": Wrong(RUN + "environment: pytorch/pytorch:latest\n", "spec_bad_environment", "environment", 2, "NAME@sha256"),
     "stages_empty": Wrong("stages: []\n", "spec_empty", "stages", 1, "leave the field out"),
 }  # fmt: skip
 
 NOT_YET = {
     "window": "window: {off_peak: true}\n", "secrets": "secrets: [TOKEN]\n",
     "needs": "needs: [demo#16]\n", "notify": "notify: [owner]\n", "price_limit": "price_limit: 200\n",
-    "on_rank_loss": "on_rank_loss: restart\n", "environment": "environment: uv.lock\n",
+    "on_rank_loss": "on_rank_loss: restart\n",
     "resources.shm": "resources: {shm: 1 GiB}\n", "resources.ram_per_card": "resources: {ram_per_card: 1 GiB}\n",
     "from.state": "from: {checkpoint: demo#1@latest, state: all}\n",
 }  # fmt: skip

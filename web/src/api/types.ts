@@ -132,6 +132,8 @@ export interface Assignment {
   determinism?: string
   tree?: string
   environment?: Record<string, unknown>
+  pack?: string
+  environment_drift?: 'flag' | 'refuse'
   data?: Record<string, DataPin>
   from?: FromPin | null
   resume?: ResumePin | null
@@ -169,6 +171,7 @@ export interface LeaseRequest {
   ranks?: RankReport[]
   backlog_bytes?: number
   order_seen?: string
+  environment?: EnvironmentFound | null
   wait_s?: number
 }
 
@@ -498,6 +501,7 @@ export interface ModelVersionView {
   created_us?: number
   created_by?: string
   provenance?: Record<string, unknown>
+  warnings?: Reason[]
 }
 
 export interface ModelView {
@@ -506,6 +510,7 @@ export interface ModelView {
   latest: number
   aliases?: Record<string, number>
   versions?: ModelVersionView[]
+  warnings?: Reason[]
 }
 
 export interface RegisterRequest {
@@ -528,6 +533,101 @@ export interface LineageView {
   root: string
   nodes?: Record<string, Record<string, unknown>>
   edges?: LineageEdge[]
+}
+
+export interface Document {
+  path: string
+  size_bytes?: number
+}
+
+export interface DocumentCommand {
+  line: number
+  text: string
+}
+
+export interface DocumentView {
+  path: string
+  text?: string
+  size_bytes?: number
+  cut_bytes?: number
+  commands?: DocumentCommand[]
+}
+
+export interface NodeCheck {
+  node: string
+  check: string
+  verdict: 'bad' | 'ok' | 'warn'
+  value?: number
+  unit?: string
+  params?: Record<string, unknown>
+  time_us?: number
+}
+
+export interface PackView {
+  environment: string
+  platform: string
+  state: 'building' | 'failed' | 'ready' | 'wanted'
+  python?: string
+  tree?: string
+  size_bytes?: number
+  reason?: Reason | null
+  notes?: string[]
+  log?: string
+  waiting?: number
+  created_us?: number
+  ended_us?: number
+}
+
+export interface EnvironmentName {
+  name: string
+  space: string
+  digest: string
+  run?: string
+  version?: number
+  set_by?: string
+  set_us?: number
+}
+
+export interface NameRequest {
+  run?: string
+  environment?: EnvironmentRecord | null
+  surroundings?: Surroundings | null
+  space?: string
+  expected?: number | null
+}
+
+export interface EnvironmentView {
+  digest: string
+  kind?: string
+  python?: string
+  platform?: string
+  packages?: number
+  runs?: number
+  created_us?: number
+  names?: string[]
+  packs?: PackView[]
+  record?: EnvironmentRecord | null
+}
+
+export interface EnvironmentFacts {
+  label?: string
+  environment?: EnvironmentRecord | null
+  surroundings?: Surroundings | null
+  drift?: string[]
+}
+
+export interface Difference {
+  area: 'cuda' | 'device' | 'driver' | 'os' | 'package' | 'platform' | 'python' | 'variable'
+  name: string
+  before?: string
+  after?: string
+}
+
+export interface EnvironmentDiff {
+  before: string
+  after: string
+  differences?: Difference[]
+  unknown?: string[]
 }
 
 export interface Anomaly {
@@ -1018,6 +1118,7 @@ export interface StatusView {
   counts?: Record<string, number>
   cards_total?: number
   cards_held?: number
+  platforms?: string[]
   lane_wait_p99_ms?: number
   warnings?: Reason[]
 }
@@ -1354,6 +1455,22 @@ export interface StoreView {
   low_since_us?: number
   checkpoints_to_free?: number
   bytes_to_free?: number
+}
+
+export interface Surroundings {
+  os?: string
+  kernel?: string
+  libc?: string
+  driver?: string
+  cuda?: string
+  devices?: string[]
+  variables?: Record<string, string>
+}
+
+export interface EnvironmentFound {
+  surroundings: Surroundings
+  python?: string
+  drift?: string[]
 }
 
 export interface ColumnInfo {

@@ -13,7 +13,9 @@ from sqlalchemy.types import TypeEngine
 from trackbed.base.errors import Conflict
 from trackbed.base.ids import Digest, FileDigest
 from trackbed.db import ReadTx, metadata
+from trackbed.domain.scope import SYSTEM
 from trackbed.server.app import App
+from trackbed.server.flows import environments
 from trackbed.storage.chunks import ChunkStore
 from trackbed.storage.gc import Alive, collect
 from trackbed.storage.store import RefValue
@@ -60,6 +62,8 @@ def collect_store(app: App, asked: CollectRequest) -> CollectReply:
     stores = app.chunk_stores()
     if not stores:
         raise Conflict("storage_not_collected")
+    if not asked.dry_run:
+        app.db.write(environments.forget_unused, actor=SYSTEM.actor)
     total: CollectReply | None = None
     for store in stores.values():
         found = collect(

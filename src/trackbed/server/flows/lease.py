@@ -4,6 +4,7 @@ from trackbed.db import ReadTx, Tx
 from trackbed.domain.states import ATTEMPT_ENDED
 from trackbed.scheduling import holds
 from trackbed.server.app import App
+from trackbed.sources import names_sql
 from trackbed.tracking import runs, runs_attempts
 from trackbed.wire.attempts import LeaseReply, LeaseRequest
 
@@ -19,6 +20,8 @@ def renew(app: App, tx: Tx, attempt_id: str, request: LeaseRequest) -> tuple[Lea
     before = runs_attempts.get(tx, attempt_id)
     if not runs_attempts.renew(tx, attempt_id, request):
         return LeaseReply(verdict="superseded", lease_s=0.0), False
+    if request.environment is not None:
+        names_sql.note_found(tx, before, request.environment)
     if before.lost_us:
         holds.set_unknown(tx, attempt_id, unknown=False)
         tx.after_commit(lambda: app.wake.set("schedule"))

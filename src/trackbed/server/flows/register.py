@@ -16,7 +16,7 @@ from trackbed.domain.scope import SYSTEM, Permission, Scope
 from trackbed.formats.tree import Entry, encode_listing
 from trackbed.registry.service import register
 from trackbed.server.app import App
-from trackbed.server.flows import stages
+from trackbed.server.flows import environments, stages
 from trackbed.server.flows.when import first_unmet
 from trackbed.tracking import runs, runs_attempts
 from trackbed.tracking.metrics import last_values
@@ -147,6 +147,7 @@ def _register(
     )  # fmt: skip
     data = {"model": view.model, "version": view.version, "digest": view.digest}
     tx.emit(Event("run.registered", row.id, row.space_id, row.id, made.attempt_id, data))
+    view.warnings = environments.release_warnings(tx, row.id)
     return view
 
 

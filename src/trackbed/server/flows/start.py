@@ -16,7 +16,8 @@ from trackbed.domain.scope import Actor
 from trackbed.scheduling import holds
 from trackbed.scheduling.rules import Start
 from trackbed.server.app import App
-from trackbed.server.flows import stages
+from trackbed.server.flows import environments, stages
+from trackbed.sources import packs_sql
 from trackbed.tracking import runs, runs_attempts, runs_views
 from trackbed.tracking.runs_attempts import Owned
 from trackbed.wire.attempts import Assignment, LeaseSettings, NodeSlot, ResumePin
@@ -118,6 +119,9 @@ def assignment_of(app: App, tx: ReadTx, owned: Owned, slots: list[NodeSlot], *, 
         stage, params={name: value for name, value in stage.params.items() if name in params}
     )
     environment = runs_views.environment_of(row)
+    pack = (
+        packs_sql.ready_tree(tx, row.environment_digest, environments.pool_platform()) if row.environment_digest else ""
+    )
     resume = attempt.resume_digest and ResumePin(
         name=attempt.resume_name, step=attempt.resumed_from_step, digest=attempt.resume_digest
     )
@@ -130,7 +134,8 @@ def assignment_of(app: App, tx: ReadTx, owned: Owned, slots: list[NodeSlot], *, 
         command=render_command(program.run, params) if program.run else "", recipe=program.recipe,
         launcher=launcher_for(spec, stage), cpus_per_card=resources_for(spec, stage).cpus_per_card, env=spec.env,
         params=params, seed=spec.seed, determinism=spec.determinism, tree=tree_for(stage, row.tree_digest),
-        environment=msgspec.to_builtins(environment) if environment else {}, data=data_for(spec, stage),
+        environment=msgspec.to_builtins(environment) if environment else {}, pack=pack,
+        environment_drift="flag" if app.settings.environment_drift == "flag" else "refuse", data=data_for(spec, stage),
         from_=spec.from_,
         resume=resume or None, checkpoint=spec.checkpoint, on_preempt=spec.on_preempt, hang=spec.hang, on_rank_loss=spec.on_rank_loss,
         time_limit_s=resources_for(spec, stage).time_limit_s, trial_steps=spec.trial.steps if spec.trial else 0,

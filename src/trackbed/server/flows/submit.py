@@ -21,7 +21,7 @@ from trackbed.formats.tree import encode_listing
 from trackbed.registry.service import resolve as resolve_model
 from trackbed.scheduling.rules import Node, Waiting, could_ever_fit, largest_node
 from trackbed.server.app import App
-from trackbed.server.flows import clone, reviewed, trial, when
+from trackbed.server.flows import clone, environments, reviewed, trial, when
 from trackbed.server.flows.code_diff import commits_before
 from trackbed.server.flows.estimate import estimate
 from trackbed.server.flows.facts import node_of
@@ -29,7 +29,7 @@ from trackbed.server.flows.prepare import prepare
 from trackbed.server.flows.template import template_of, with_template
 from trackbed.server.flows.trees import may_use
 from trackbed.sources.reviews import note_run
-from trackbed.sources.service import environment_faults, save_environment
+from trackbed.sources.service import save_environment
 from trackbed.storage.store import Store
 from trackbed.tracking import runs, runs_attempts
 from trackbed.wire.runs import Estimate, Reason, SubmitReply, SubmitRequest, SubmittedRun
@@ -68,7 +68,7 @@ async def submit(app: App, scope: Scope, request: SubmitRequest) -> SubmitReply:
     judged = await reviewed.judge(app, scope, request)
     outer += judged.faults
     if request.dry_run:
-        found = await app.db.aread(lambda tx: resolve(tx, scope, request, outer))
+        found = await app.db.aread(lambda tx: resolve(app, tx, scope, request, outer))
         if found.faults:
             raise wrong(found.faults)
         commits = await app.db.aread(lambda tx: commits_before(tx, scope, found.spec.space, found.spec.project))
@@ -85,7 +85,7 @@ async def submit(app: App, scope: Scope, request: SubmitRequest) -> SubmitReply:
     tried: _Trial | None = None
     wanted = request.trial
     if wanted is not None and not asked.judged:
-        found = await app.db.aread(lambda tx: resolve(tx, scope, request, outer))
+        found = await app.db.aread(lambda tx: resolve(app, tx, scope, request, outer))
         if found.faults:
             raise wrong(found.faults)
         pins, said = await asyncio.to_thread(
@@ -93,7 +93,7 @@ async def submit(app: App, scope: Scope, request: SubmitRequest) -> SubmitReply:
         )
         tried = _Trial(wanted, found.spec.data, pins, said)
     if asked.judged:  # everything else that is wrong is told with it
-        found = await app.db.aread(lambda tx: resolve(tx, scope, request, outer))
+        found = await app.db.aread(lambda tx: resolve(app, tx, scope, request, outer))
         raise wrong(found.faults)
     ids = [new_id("run") for _ in range(min(count(request.spec), MOST) + 1)]  # the last one for a trial
     work = _Asked(scope, request, outer, ids, tried, judged.reviews)
@@ -123,7 +123,7 @@ class _Asked:
 def _submit(app: App, tx: Tx, asked: _Asked) -> SubmitReply:
     """Make the run, or all runs of a matrix, with the trial that they wait for: in one transaction, or none."""
     scope, request = asked.scope, asked.request
-    found = resolve(tx, scope, request, asked.outer)
+    found = resolve(app, tx, scope, request, asked.outer)
     if found.faults:
         raise wrong(found.faults)
     project = ensure_project(tx, scope, found.spec.space, found.spec.project)
@@ -199,6 +199,7 @@ def _outer_faults(app: App, request: SubmitRequest, *, judged: bool) -> list[Fau
     tree = request.tree
     if tree is not None and tree.digest and not app.store.has_tree(Digest(tree.digest)):
         faults.append(tree_missing(tree.digest))
+    faults += environments.faults_of(app, request)
     inventory: list[NodeFacts] = app.engine.inventory()
     nodes = [node_of(facts) for facts in inventory]
     spec = request.spec
@@ -268,7 +269,7 @@ def waiting_of(wanted: Resources) -> Waiting:
     )  # fmt: skip
 
 
-def resolve(tx: ReadTx, scope: Scope, request: SubmitRequest, outer: list[Fault]) -> Resolved:
+def resolve(app: App, tx: ReadTx, scope: Scope, request: SubmitRequest, outer: list[Fault]) -> Resolved:
     """Turn every name of the spec into a digest; collect what cannot be."""
     space = space_named(tx, scope, request.spec.space, permission=Permission.WRITE)
     spec = msgspec.structs.replace(request.spec, space=space.name)
@@ -282,7 +283,7 @@ def resolve(tx: ReadTx, scope: Scope, request: SubmitRequest, outer: list[Fault]
     if spec.register is not None:
         with _collected(found, "register.when"):
             when.parse(spec.register.when)
-    found.faults += _environment(request)
+    found.faults += environments.site_faults(app, tx, space.id, request)
     if not request.reproduces:  # a run that stands keeps its name, and its reproduction has it too
         rule = naming.rule_of(tx, scope, spec.space, spec.project)
         found.faults += rule.faults(spec.name, spec.tags, user=scope.actor.name)
@@ -363,11 +364,3 @@ def _from_checkpoint(tx: ReadTx, scope: Scope, pin: FromPin) -> FromPin:
         steps = ", ".join(dict.fromkeys(str(point.step) for point in points)) or "-"
         raise NotFound("checkpoint_unknown", ref=pin.ref, which=which or "latest", steps=steps)
     return msgspec.structs.replace(pin, digest=chosen[0].digest, run_id=source.id, step=chosen[0].step)
-
-
-def _environment(request: SubmitRequest) -> list[Fault]:
-    if request.spec.environment != "current":
-        return [Fault("not_yet", "environment", None, {"what": f"environment: {request.spec.environment}"})]
-    if request.environment is None:
-        return []
-    return environment_faults(request.environment)

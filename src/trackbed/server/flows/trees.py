@@ -16,6 +16,7 @@ from trackbed.datasets.service import is_named as is_dataset
 from trackbed.db import ReadTx, Tx, metadata, scope_clause, upsert
 from trackbed.domain.scope import ActorKind, Permission, Scope
 from trackbed.registry.service import is_named as is_model
+from trackbed.sources.packs_sql import pack
 from trackbed.sources.reviews import is_named as is_review
 from trackbed.tracking.runs_tables import attempt, checkpoint, run
 
@@ -90,7 +91,11 @@ def _is_input(tx: ReadTx, scope: Scope, digest: Digest) -> bool:
     if scope.actor.kind is not ActorKind.ATTEMPT:
         return False
     pinned = run.c.spec.contains(digest, autoescape=True)
-    return tx.one(select(run.c.id).where(run.c.id == scope.actor.run_id, pinned)) is not None
+    mine = select(run.c.id).where(run.c.id == scope.actor.run_id)
+    if tx.one(mine.where(pinned)) is not None:
+        return True
+    packed = (pack.c.environment == run.c.environment_digest) & (pack.c.tree_digest == digest)
+    return tx.one(mine.join(pack, packed)) is not None
 
 
 def _pieces(items: list[str]) -> Iterator[list[str]]:

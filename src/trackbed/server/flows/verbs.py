@@ -11,7 +11,7 @@ from trackbed.domain.outcome import Wish
 from trackbed.domain.scope import Scope
 from trackbed.domain.states import ACTIVE, ATTEMPT_ENDED, AttemptState, Cause, OrderKind, RunState
 from trackbed.server.app import App
-from trackbed.server.flows import outside, stages
+from trackbed.server.flows import outside, prepare, stages
 from trackbed.server.flows.lease import wake_name
 from trackbed.tracking import runs, runs_attempts
 from trackbed.wire.runs import Reason, VerbRequest
@@ -86,7 +86,7 @@ def _ask(app: App, tx: Tx, row: runs.RunRow, wish: Wish, kind: OrderKind, reques
 def resume(app: App, tx: Tx, row: runs.RunRow, request: VerbRequest) -> runs.RunRow:
     """Back into the queue, to go on from the current checkpoint; a pause that is not over yet is taken back."""
     state = RunState(row.state)
-    if state in (RunState.QUEUED, RunState.STARTING, RunState.RUNNING):
+    if state in (RunState.PREPARING, RunState.QUEUED, RunState.STARTING, RunState.RUNNING):
         return row
     if state is RunState.STOPPING and row.wish == Wish.PAUSE.value:
         attempt = runs_attempts.get(tx, row.attempt_id)
@@ -100,7 +100,7 @@ def resume(app: App, tx: Tx, row: runs.RunRow, request: VerbRequest) -> runs.Run
 
 def retry(app: App, tx: Tx, row: runs.RunRow, request: VerbRequest) -> runs.RunRow:
     """A new attempt of a run that failed or was stopped."""
-    if RunState(row.state) in (RunState.QUEUED, RunState.STARTING, RunState.RUNNING):
+    if RunState(row.state) in (RunState.PREPARING, RunState.QUEUED, RunState.STARTING, RunState.RUNNING):
         return row
     return _again(app, tx, row, request, "retry")
 
@@ -110,8 +110,8 @@ def _again(app: App, tx: Tx, row: runs.RunRow, request: VerbRequest, verb: str) 
         raise Conflict("run_not_resumable", ref=runs.ref_of(row), state=row.state, verb=verb)
     if tx.now_us - row.ended_us > RESUME_WINDOW_S * 1e6:
         raise Conflict("resume_window_over", ref=runs.ref_of(row), days=int(RESUME_WINDOW_S // 86400), verb=verb)
-    row = runs.to_queue(tx, row, "run.resumed", data=_said(request), used="{}", not_before_us=0)
-    if not runs.spec_of(row).stages:
+    row = prepare.again(app, tx, row, "run.resumed", data=_said(request))
+    if not runs.spec_of(row).stages or row.state == RunState.PREPARING.value:
         return row
     for child in stages.again(app, tx, row):  # each goes on from its own checkpoint
         if RunState(child.state) in (RunState.FAILED, RunState.STOPPED):
@@ -130,11 +130,11 @@ def hold(app: App, tx: Tx, row: runs.RunRow, request: VerbRequest) -> runs.RunRo
 
 def release(app: App, tx: Tx, row: runs.RunRow, request: VerbRequest) -> runs.RunRow:
     """Let a held run start again, from the place it had."""
-    if row.state == RunState.QUEUED.value:
+    if row.state in (RunState.QUEUED.value, RunState.PREPARING.value):
         return row
     if row.state != RunState.HELD.value:
         raise Conflict("run_not_waiting", ref=runs.ref_of(row), state=row.state, verb="release")
-    return stages.go_on(app, tx, runs.to_queue(tx, row, "run.released", keep_place=True, data=_said(request)))
+    return prepare.released(app, tx, row, data=_said(request))
 
 
 VERBS: dict[str, Callable[[App, Tx, runs.RunRow, VerbRequest], runs.RunRow]] = {

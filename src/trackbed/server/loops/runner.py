@@ -5,7 +5,19 @@ import threading
 from collections.abc import Callable
 
 from trackbed.server.app import App
-from trackbed.server.loops import groups, limits, logs, notice, schedule, seal, triggers, upkeep, watch
+from trackbed.server.loops import (
+    doctor,
+    environments,
+    groups,
+    limits,
+    logs,
+    notice,
+    schedule,
+    seal,
+    triggers,
+    upkeep,
+    watch,
+)
 
 log = logging.getLogger("trackbed.loops")
 
@@ -59,6 +71,8 @@ def start(app: App) -> Loops:
         "watch": (watching.tick, 0.5),
         "limits": (limits.Limits().tick, 1.0),
         "notice": (notice.Notice().tick, 1.0),
+        "doctor": (doctor.Doctor().tick, 20.0),
+        "environments": (environments.Builder().tick, 5.0),
         "groups": (groups.Groups().tick, 5.0),
         "logs": (logs.Logs().tick, logs.EVERY_S),
         "upkeep": (upkeep.Upkeep().tick, upkeep.EVERY_S),

@@ -9,7 +9,7 @@ from trackbed.db import Tx
 from trackbed.domain.scope import Permission, Scope
 from trackbed.registry import service
 from trackbed.server.app import App
-from trackbed.server.flows import reviewed
+from trackbed.server.flows import environments, reviewed
 from trackbed.server.flows.register import register_by_hand
 from trackbed.wire.data import AliasRequest, ModelVersionView, ModelView, RegisterRequest
 
@@ -43,7 +43,11 @@ async def set_alias(
     """Point an alias to a version, if it stands where the caller last saw it."""
 
     def work(tx: Tx) -> ModelView:
-        return reviewed.set_alias(tx, who, name, alias, data.version, expected=data.expected, space=space or "default")
+        view = reviewed.set_alias(tx, who, name, alias, data.version, expected=data.expected, space=space or "default")
+        chosen = next((one for one in view.versions if one.version == data.version), None)
+        if chosen is not None and chosen.run_id:
+            view.warnings = environments.release_warnings(tx, chosen.run_id, alias)
+        return view
 
     return await trackbed_app.db.awrite(work, actor=who.actor)
 

@@ -12,7 +12,7 @@ from trackbed.db import ReadTx
 from trackbed.domain.scope import Permission
 from trackbed.domain.states import ACTIVE, RunState
 from trackbed.server.app import App
-from trackbed.server.flows import upkeep
+from trackbed.server.flows import environments, upkeep
 from trackbed.tracking.runs_tables import run
 from trackbed.wire.runs import Reason, StatusView
 
@@ -59,6 +59,7 @@ async def status(trackbed_app: App) -> StatusView:
         counts=counts,
         cards_total=await asyncio.to_thread(_cards_total, trackbed_app),
         cards_held=held,
+        platforms=[environments.pool_platform()],
         lane_wait_p99_ms=round(trackbed_app.db.lane_wait_p99_ms, 3),
         warnings=[*([Reason(code="one_trust_domain_here")] if shared else []), *store],
     )

@@ -25,7 +25,10 @@ export function useSpec(start: Values): Draft {
   const turn = useRef(0)
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
 
-  const ask = useCallback((form: SpecText, pause: number) => {
+  const latest = useRef('')
+  latest.current = text
+
+  const ask = useCallback((form: SpecText, wanted: 'text' | 'values', pause: number) => {
     const mine = ++turn.current
     setRead(null)
     clearTimeout(timer.current)
@@ -35,7 +38,7 @@ export function useSpec(start: Values): Draft {
         if (mine !== turn.current) return
         setRead(answer)
         setError(null)
-        if (form.text === undefined) putText(answer.text)
+        if (wanted === 'text') putText(answer.text)
         else if (!(answer.faults ?? []).some((fault) => fault.code === 'spec_not_yaml')) putValues(answer.values)
       } catch (failure) {
         if (mine === turn.current) setError(failure)
@@ -46,20 +49,20 @@ export function useSpec(start: Values): Draft {
   const setValues = useCallback(
     (next: Values) => {
       putValues(next)
-      ask({ values: next }, PAUSE_MS)
+      ask({ values: next, text: latest.current }, 'text', PAUSE_MS) // comments of the file stay
     },
     [ask],
   )
   const setText = useCallback(
     (next: string) => {
       putText(next)
-      ask({ text: next }, PAUSE_MS)
+      ask({ text: next }, 'values', PAUSE_MS)
     },
     [ask],
   )
   useEffect(() => {
     putValues(start)
-    ask({ values: start }, 0)
+    ask({ values: start }, 'text', 0)
     return () => clearTimeout(timer.current)
   }, [start, ask])
   return { values, text, read, error, setValues, setText }
