@@ -256,7 +256,7 @@ def _steps(view: View, keys: list[str]) -> list[Point]:
     best: list[Point] = []
     for key in own[:50]:
         by_attempt: dict[int, dict[int, Point]] = {}
-        for point in history(view, key, all_attempts=True, limit=_MOST_POINTS).reply().points:
+        for point in _points(view, key, all_attempts=True):
             if point.rank == 0:
                 by_attempt.setdefault(point.attempt, {})[point.step] = point
         for found in by_attempt.values():
@@ -286,8 +286,12 @@ def _memory(
         )
 
 
+def _points(view: View, key: str, *, all_attempts: bool = False) -> list[Point]:
+    return history(view, key, all_attempts=all_attempts, limit=_MOST_POINTS).reply().points
+
+
 def _values(view: View, key: str) -> list[float]:
-    return [float(point.value) for point in history(view, key, all_attempts=True, limit=_MOST_POINTS).reply().points]
+    return [float(point.value) for point in _points(view, key, all_attempts=True)]
 
 
 def _loss(tx: ReadTx, view: View, keys: list[str]) -> LossTrend | None:
@@ -298,5 +302,6 @@ def _loss(tx: ReadTx, view: View, keys: list[str]) -> LossTrend | None:
     wanted = wanted or [key for key, said in definitions(tx, view.run_id).items() if said.get("goal") == "min"]
     if not wanted:
         return None
-    points = history(view, sorted(wanted, key=len)[0], limit=_MOST_POINTS).reply().points
-    return trend_of(sorted(wanted, key=len)[0], [p.step for p in points], [float(p.value) for p in points])
+    key = min(wanted, key=len)
+    points = _points(view, key)
+    return trend_of(key, [p.step for p in points], [float(p.value) for p in points])
