@@ -2,7 +2,7 @@
 
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query'
 import { series } from './batch'
-import { get, getText, seg, setCsrf } from './client'
+import { get, getText, seg, send, setCsrf } from './client'
 import type * as T from './types'
 
 export const me = queryOptions({
@@ -301,3 +301,99 @@ export const steps = (id: string) =>
     queryFn: ({ signal }) => get<T.StepsReply>(`/runs/${seg(id)}/steps`, {}, signal),
     staleTime: 10_000,
   })
+
+export const docs = (id: string) =>
+  queryOptions({
+    queryKey: ['run', id, 'docs'],
+    queryFn: ({ signal }) => get<T.Document[]>(`/runs/${seg(id)}/docs`, {}, signal),
+    staleTime: Number.POSITIVE_INFINITY,
+  })
+
+export const doc = (id: string, path: string) =>
+  queryOptions({
+    queryKey: ['run', id, 'doc', path],
+    queryFn: ({ signal }) => get<T.DocumentView>(`/runs/${seg(id)}/docs/content`, { path }, signal),
+    staleTime: Number.POSITIVE_INFINITY,
+    retry: false,
+  })
+
+const PACKING_MS = 5_000
+
+/** One environment with its packs; asked for again while one of them is not done. */
+export const environment = (digest: string) =>
+  queryOptions({
+    queryKey: ['environments', digest],
+    queryFn: ({ signal }) => get<T.EnvironmentView>(`/environments/${seg(digest)}`, {}, signal),
+    refetchInterval: ({ state }) =>
+      state.data?.packs?.some((pack) => pack.state === 'wanted' || pack.state === 'building') ? PACKING_MS : false,
+  })
+
+export const environments = queryOptions({
+  queryKey: ['environments'],
+  queryFn: ({ signal }) => get<T.EnvironmentView[]>('/environments', {}, signal),
+})
+
+export const store = queryOptions({
+  queryKey: ['store'],
+  queryFn: ({ signal }) => get<T.StoreView>('/store', {}, signal),
+  refetchInterval: 60_000,
+})
+
+export const doctor = queryOptions({
+  queryKey: ['doctor'],
+  queryFn: ({ signal }) => get<T.NodeCheck[]>('/doctor', {}, signal),
+  refetchInterval: 60_000,
+})
+
+export const doctorHistory = (node: string, check: string) =>
+  queryOptions({
+    queryKey: ['doctor', node, check],
+    queryFn: ({ signal }) => get<T.NodeCheck[]>('/doctor/history', { node, check, limit: 100 }, signal),
+  })
+
+/** Verdicts of the first group against the rest, by the runs' ids; metrics by name, none: those that the server picks. */
+export const comparison = (runs: string[]) =>
+  queryOptions({
+    queryKey: ['comparison', runs],
+    queryFn: () => send<T.Comparison>('POST', '/compare', { runs } satisfies T.CompareRequest),
+    staleTime: 30_000,
+    retry: false,
+  })
+
+export const comparisons = (id: string) =>
+  queryOptions({
+    queryKey: ['run', id, 'comparisons'],
+    queryFn: ({ signal }) => get<T.GroupComparison[]>(`/runs/${seg(id)}/comparisons`, {}, signal),
+  })
+
+export const reviews = queryOptions({
+  queryKey: ['reviews'],
+  queryFn: ({ signal }) => get<T.ReviewView[]>('/reviews', {}, signal),
+})
+
+export const review = (id: string) =>
+  queryOptions({
+    queryKey: ['reviews', id],
+    queryFn: ({ signal }) => get<T.ReviewView>(`/reviews/${seg(id)}`, {}, signal),
+  })
+
+export const protections = queryOptions({
+  queryKey: ['protections'],
+  queryFn: ({ signal }) => get<T.ProtectionView[]>('/protections', {}, signal),
+})
+
+export const conflicts = queryOptions({
+  queryKey: ['conflicts'],
+  queryFn: ({ signal }) => get<T.Conflict[]>('/conflicts', {}, signal),
+})
+
+export const triggers = queryOptions({
+  queryKey: ['triggers'],
+  queryFn: ({ signal }) => get<T.TriggerView[]>('/triggers', {}, signal),
+})
+
+export const deliveries = queryOptions({
+  queryKey: ['deliveries'],
+  queryFn: ({ signal }) => get<T.DeliveryView[]>('/deliveries', { limit: 50 }, signal),
+  refetchInterval: 15_000,
+})

@@ -83,6 +83,11 @@ const model = createRoute({
   path: '/models/$name',
   component: lazyRouteComponent(() => import('@/pages/Model'), 'Model'),
 })
+const reviews = createRoute({
+  getParentRoute: () => inside,
+  path: '/reviews',
+  component: lazyRouteComponent(() => import('@/pages/Reviews'), 'Reviews'),
+})
 const settings = createRoute({
   getParentRoute: () => inside,
   path: '/settings',
@@ -105,6 +110,7 @@ export const router = createRouter({
       dataset,
       models,
       model,
+      reviews,
       settings,
     ]),
   ]),

@@ -11,6 +11,7 @@ import { type Drawn, viewOf } from '@/features/charts/view'
 import { matches, Wall } from '@/features/charts/Wall'
 import css from '@/features/compare/compare.module.css'
 import { Matrix } from '@/features/compare/Matrix'
+import { Repeats } from '@/features/compare/Repeats'
 import { RunChips } from '@/features/compare/RunChips'
 import { recordOf } from '@/features/compare/record'
 import { Values } from '@/features/compare/Values'
@@ -68,6 +69,7 @@ export function Compare() {
             <Tabs.List aria-label={t('tabs_label')}>
               <Tabs.Tab value="charts">{t('charts')}</Tabs.Tab>
               <Tabs.Tab value="values">{t('values')}</Tabs.Tab>
+              <Tabs.Tab value="repeats">{t('repeats')}</Tabs.Tab>
               <Tabs.Tab value="params">{t('tab_params')}</Tabs.Tab>
               <Tabs.Tab value="record">{t('compare_record')}</Tabs.Tab>
             </Tabs.List>
@@ -92,6 +94,7 @@ export function Compare() {
         )}
         {tab === 'charts' && <Charts runs={runs} names={metrics.map(({ name }) => name)} search={search} go={go} />}
         {tab === 'values' && <Values {...matrixProps} />}
+        {tab === 'repeats' && <Repeats runs={ids} />}
         {tab === 'params' && <Matrix label={t('tab_params')} rows={paramRows} {...matrixProps} />}
         {tab === 'record' && <RecordTab {...matrixProps} />}
       </div>

@@ -1,6 +1,8 @@
 import { useQuery } from '@tanstack/react-query'
 import { useTranslation } from 'react-i18next'
 import { nodes as nodesQuery, queue as queueQuery, status } from '@/api/queries'
+import { Environments } from '@/features/pool/Environments'
+import { Health } from '@/features/pool/Health'
 import { Node } from '@/features/pool/Node'
 import css from '@/features/pool/pool.module.css'
 import { Queue } from '@/features/pool/Queue'
@@ -44,6 +46,8 @@ export function Pool() {
         }
       </Async>
       <Async query={queue}>{(entries) => <Queue entries={entries} />}</Async>
+      <Health />
+      <Environments />
     </Page>
   )
 }

@@ -10,6 +10,7 @@ import { Glance } from '@/features/charts/Glance'
 import { Metrics } from '@/features/charts/Metrics'
 import { Artifacts } from '@/features/code/Artifacts'
 import { Code } from '@/features/code/Code'
+import { Docs } from '@/features/docs/Docs'
 import { Lineage } from '@/features/lineage/Lineage'
 import { LogsPanel } from '@/features/logs/LogsPanel'
 import { Checkpoints } from '@/features/run/Checkpoints'
@@ -79,8 +80,12 @@ interface TabProps {
 }
 
 function Tab({ detail, tab, search, go }: TabProps) {
+  const navigate = useNavigate()
+  const openFile = (file: string) =>
+    void navigate({ to: '/runs/$run/$tab', params: { run: detail.run.id, tab: 'code' }, search: { file } })
   if (tab === 'params') return <Params detail={detail} />
   if (tab === 'code') return <Code detail={detail} search={search} go={go} />
+  if (tab === 'docs') return <Docs detail={detail} search={search} go={go} onFile={openFile} />
   if (tab === 'environment') return <Environment detail={detail} />
   if (tab === 'checkpoints') return <Checkpoints detail={detail} />
   if (tab === 'artifacts') return <Artifacts detail={detail} search={search} go={go} />

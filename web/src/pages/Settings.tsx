@@ -1,6 +1,8 @@
 import { useTranslation } from 'react-i18next'
 import { Account, Server } from '@/features/settings/Account'
 import { Appearance } from '@/features/settings/Appearance'
+import { Naming } from '@/features/settings/Naming'
+import { Store } from '@/features/settings/Store'
 import { Tokens } from '@/features/settings/Tokens'
 import { Page } from '@/ui/Page'
 
@@ -12,6 +14,8 @@ export function Settings() {
         <Appearance />
         <Account />
         <Tokens />
+        <Naming />
+        <Store />
         <Server />
       </Page>
     </div>

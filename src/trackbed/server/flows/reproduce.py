@@ -7,9 +7,11 @@ import msgspec
 from trackbed.base.errors import Conflict
 from trackbed.db import ReadTx
 from trackbed.domain.scope import Scope
+from trackbed.server.app import App
 from trackbed.server.flows import stages
 from trackbed.tracking import artifacts, facts, runs, runs_attempts, runs_views
-from trackbed.tracking.metrics import history
+from trackbed.tracking.metrics import MAX_PACKED, history
+from trackbed.tracking.metrics_view import View
 from trackbed.wire.reason import Reason
 from trackbed.wire.runs import EnvironmentRecord, MetricDifference, ReproductionVerdict, SubmitRequest, Unequal
 from trackbed.wire.spec import DataPin, FromPin, Spec
@@ -54,7 +56,7 @@ def _from(pin: FromPin | None) -> FromPin | None:
     return msgspec.structs.replace(pin, ref=f"{pin.ref.partition('@')[0]}@{pin.digest}")
 
 
-def compare(tx: ReadTx, scope: Scope, row: runs.RunRow) -> ReproductionVerdict:
+def compare(app: App, tx: ReadTx, scope: Scope, row: runs.RunRow) -> ReproductionVerdict:
     """Compare a run with the one it reproduces, over every metric that is declared deterministic, bit for bit.
 
     Raises:
@@ -68,7 +70,7 @@ def compare(tx: ReadTx, scope: Scope, row: runs.RunRow) -> ReproductionVerdict:
         run=row.id, reproduces=original.id, keys=keys, tolerance=TOLERANCE,
         finished=row.state == "finished" and original.state == "finished",
     )  # fmt: skip
-    _curves(tx, found, keys)
+    _curves(app, tx, found, keys)
     _products(tx, found, original, row)
     _outputs(tx, found, original, row)
     compared = bool(keys) or bool(found.products) or bool(found.outputs)
@@ -85,9 +87,10 @@ def compare(tx: ReadTx, scope: Scope, row: runs.RunRow) -> ReproductionVerdict:
     return found
 
 
-def _curves(tx: ReadTx, found: ReproductionVerdict, keys: list[str]) -> None:
+def _curves(app: App, tx: ReadTx, found: ReproductionVerdict, keys: list[str]) -> None:
+    original, again = app.curves.view(tx, found.reproduces), app.curves.view(tx, found.run)
     for key in keys:
-        before, after = curve(tx, found.reproduces, key), curve(tx, found.run, key)
+        before, after = curve(original, key), curve(again, key)
         differs = first_difference(key, before, after)
         if differs is None:
             continue
@@ -198,14 +201,14 @@ def deterministic_keys(tx: ReadTx, run_id: str) -> set[str]:
     return {key for key, said in facts.definitions(tx, run_id).items() if said.get("deterministic")}
 
 
-def curve(tx: ReadTx, run_id: str, key: str) -> list[tuple[int, str]]:
+def curve(view: View, key: str) -> list[tuple[int, str]]:
     """Return the counted points of a metric, values by their bits."""
     points: list[tuple[int, str]] = []
     cursor = ""
     while True:
-        page = history(tx, run_id, key, cursor=cursor, limit=100_000)
-        points += [(point.step, float(point.value).hex()) for point in page.points]
-        cursor = page.next
+        page = history(view, key, cursor=cursor, limit=MAX_PACKED)
+        points += zip(page.points.step.tolist(), map(float.hex, page.points.value.tolist()), strict=True)
+        cursor = page.following
         if not cursor:
             return points
 

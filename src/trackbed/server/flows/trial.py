@@ -26,6 +26,7 @@ from trackbed.storage.store import Store
 from trackbed.tracking import runs, runs_attempts
 from trackbed.tracking.facts import definitions
 from trackbed.tracking.metrics import history, key_names
+from trackbed.tracking.metrics_view import View
 from trackbed.wire.reason import Reason
 from trackbed.wire.series import Point
 from trackbed.wire.spec import DataPin, Spec
@@ -202,17 +203,18 @@ def report_of(app: App, tx: ReadTx, tried: runs.RunRow, full: Spec) -> TrialRepo
     remarks: list[Reason] = []
     attempts = runs_attempts.of_run(tx, tried.id)
     keys = key_names(tx, tried.id)
-    points = _steps(tx, tried.id, keys)
+    view = app.curves.view(tx, tried.id)
+    points = _steps(view, keys)
     attempt = next(
         (one for one in attempts if points and one.number == points[0].attempt), attempts[-1] if attempts else None
     )
     report = TrialReport(steps=len({point.step for point in points}))
     if attempt is not None and attempt.started_us:
         report.seconds = ((attempt.ended_us or tx.now_us) - attempt.started_us) / 1e6
-    _memory(app, tx, report, tried.id, keys, attempts)
+    _memory(app, view, report, keys, attempts)
     sizes = [point.size_bytes for point in runs_attempts.checkpoints(tx, tried.id)]
     report.checkpoint_bytes = max(sizes) if sizes else None
-    report.loss = _loss(tx, tried.id, keys)
+    report.loss = _loss(tx, view, keys)
     if report.checkpoint_bytes is None:
         remarks.append(Reason(code="trial_no_checkpoint"))
     if report.loss is None:
@@ -248,13 +250,13 @@ def _forecast(
         report.forecast.how.append(Reason(code="trial_one_stage", params={"stage": stage_name}))
 
 
-def _steps(tx: ReadTx, run_id: str, keys: list[str]) -> list[Point]:
+def _steps(view: View, keys: list[str]) -> list[Point]:
     """The ends of the steps, of the attempt with the most: the SDK's own points, else those of the metric logged most often."""
     own = [STEP_KEY] if STEP_KEY in keys else [key for key in keys if not key.startswith("system/")]
     best: list[Point] = []
     for key in own[:50]:
         by_attempt: dict[int, dict[int, Point]] = {}
-        for point in history(tx, run_id, key, all_attempts=True, limit=_MOST_POINTS).points:
+        for point in _points(view, key, all_attempts=True):
             if point.rank == 0:
                 by_attempt.setdefault(point.attempt, {})[point.step] = point
         for found in by_attempt.values():
@@ -264,13 +266,13 @@ def _steps(tx: ReadTx, run_id: str, keys: list[str]) -> list[Point]:
 
 
 def _memory(
-    app: App, tx: ReadTx, report: TrialReport, run_id: str, keys: list[str], attempts: list[runs_attempts.AttemptRow]
+    app: App, view: View, report: TrialReport, keys: list[str], attempts: list[runs_attempts.AttemptRow]
 ) -> None:
     seen = [int(runs.from_json(one.evidence, {}).get("peak_rss_bytes") or 0) for one in attempts]
-    seen += [int(value) for value in _values(tx, run_id, "system/rss_bytes")]
+    seen += [int(value) for value in _values(view, "system/rss_bytes")]
     report.peak_rss_bytes = max(seen, default=0) or None
     cards = [key for key in keys if key.startswith("system/card") and key.endswith("_memory_bytes")]
-    used = [value for key in cards for value in _values(tx, run_id, key)]
+    used = [value for key in cards for value in _values(view, key)]
     report.peak_card_bytes = int(max(used)) if used else None
     sizes: list[int] = []
     for one in attempts[-1:]:
@@ -284,17 +286,22 @@ def _memory(
         )
 
 
-def _values(tx: ReadTx, run_id: str, key: str) -> list[float]:
-    return [float(point.value) for point in history(tx, run_id, key, all_attempts=True, limit=_MOST_POINTS).points]
+def _points(view: View, key: str, *, all_attempts: bool = False) -> list[Point]:
+    return history(view, key, all_attempts=all_attempts, limit=_MOST_POINTS).reply().points
 
 
-def _loss(tx: ReadTx, run_id: str, keys: list[str]) -> LossTrend | None:
+def _values(view: View, key: str) -> list[float]:
+    return [float(point.value) for point in _points(view, key, all_attempts=True)]
+
+
+def _loss(tx: ReadTx, view: View, keys: list[str]) -> LossTrend | None:
     """The curve of the metric that is called loss, else of one whose name ends so, else of one that shall be small."""
     wanted = [key for key in keys if key == "loss"] or [
         key for key in keys if posixpath.basename(key).lower().endswith("loss")
     ]
-    wanted = wanted or [key for key, said in definitions(tx, run_id).items() if said.get("goal") == "min"]
+    wanted = wanted or [key for key, said in definitions(tx, view.run_id).items() if said.get("goal") == "min"]
     if not wanted:
         return None
-    points = history(tx, run_id, sorted(wanted, key=len)[0], limit=_MOST_POINTS).points
-    return trend_of(sorted(wanted, key=len)[0], [p.step for p in points], [float(p.value) for p in points])
+    key = min(wanted, key=len)
+    points = _points(view, key)
+    return trend_of(key, [p.step for p in points], [float(p.value) for p in points])

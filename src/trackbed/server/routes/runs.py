@@ -196,7 +196,7 @@ async def reproduction(trackbed_app: App, who: Scope, run: str) -> SubmitRequest
 @get("/api/v1/runs/{run:str}/reproduction/verdict", opt=READ)
 async def verdict(trackbed_app: App, who: Scope, run: str) -> ReproductionVerdict:
     """Whether a run that reproduces another gave every deterministic metric bit for bit."""
-    return await trackbed_app.db.aread(lambda tx: reproduce.compare(tx, who, runs.resolve(tx, who, run)))
+    return await trackbed_app.db.aread(lambda tx: reproduce.compare(trackbed_app, tx, who, runs.resolve(tx, who, run)))
 
 
 routes: list[Any] = [

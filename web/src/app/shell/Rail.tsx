@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { Box, Cpu, Database, Plus, Rows3, Settings } from 'lucide-react'
+import { Box, Cpu, Database, GitPullRequest, Plus, Rows3, Settings } from 'lucide-react'
 import { useTranslation } from 'react-i18next'
 import { status } from '@/api/queries'
 import { Bar } from '@/ui/Small'
@@ -13,6 +13,7 @@ const ITEMS = [
   { to: '/pool', icon: Cpu, label: 'nav_pool' },
   { to: '/datasets', icon: Database, label: 'nav_datasets' },
   { to: '/models', icon: Box, label: 'nav_models' },
+  { to: '/reviews', icon: GitPullRequest, label: 'nav_reviews' },
   { to: '/settings', icon: Settings, label: 'nav_settings' },
 ] as const
 

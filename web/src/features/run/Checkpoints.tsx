@@ -1,5 +1,5 @@
 import { useTranslation } from 'react-i18next'
-import type { RunDetail } from '@/api/types'
+import type { CheckpointView, RunDetail } from '@/api/types'
 import { command } from '@/lib/command'
 import { number, size } from '@/lib/format'
 import { Empty, Panel } from '@/ui/Blocks'
@@ -8,15 +8,30 @@ import { Digest } from '@/ui/Small'
 import { State } from '@/ui/State'
 import { Table } from '@/ui/Table'
 import { Ago } from '@/ui/Time'
+import css from './run.module.css'
 
 export function Checkpoints({ detail }: { detail: RunDetail }) {
   const { t } = useTranslation()
-  const rows = [...(detail.checkpoints ?? [])].sort((a, b) => b.step - a.step)
-  if (rows.length === 0) return <Empty title={t('checkpoints_none')}>{t('checkpoints_none_how')}</Empty>
+  const order = (rows: CheckpointView[] | undefined) => [...(rows ?? [])].sort((a, b) => b.step - a.step)
+  const kept = order(detail.checkpoints)
+  const dropped = order(detail.checkpoints_dropped)
+  if (kept.length + dropped.length === 0)
+    return <Empty title={t('checkpoints_none')}>{t('checkpoints_none_how')}</Empty>
   return (
-    <Panel title={t('tab_checkpoints')} flush>
+    <div className={css.stack}>
+      {kept.length > 0 && <List title={t('tab_checkpoints')} rows={kept} run={detail.run.ref} />}
+      {dropped.length > 0 && <List title={t('checkpoints_dropped')} rows={dropped} run="" />}
+    </div>
+  )
+}
+
+/** `run`: whose files can be fetched; empty where they are gone and only the record is left. */
+function List({ title, rows, run }: { title: string; rows: CheckpointView[]; run: string }) {
+  const { t } = useTranslation()
+  return (
+    <Panel title={title} flush>
       <Table
-        label={t('tab_checkpoints')}
+        label={title}
         rows={rows}
         rowKey={(row) => `${row.attempt} ${row.name}`}
         columns={[
@@ -34,13 +49,14 @@ export function Checkpoints({ detail }: { detail: RunDetail }) {
           {
             id: 'get',
             title: '',
-            cell: (row) => (
-              <CopyButton
-                terminal
-                text={command('checkpoints', 'get', detail.run.ref, '--step', String(row.step))}
-                label={t('copy_command')}
-              />
-            ),
+            cell: (row) =>
+              run && (
+                <CopyButton
+                  terminal
+                  text={command('checkpoints', 'get', run, '--step', String(row.step))}
+                  label={t('copy_command')}
+                />
+              ),
           },
         ]}
       />

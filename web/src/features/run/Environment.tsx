@@ -6,6 +6,7 @@ import type { RunDetail } from '@/api/types'
 import { Empty, Facts, Panel } from '@/ui/Blocks'
 import { Digest } from '@/ui/Small'
 import { Table } from '@/ui/Table'
+import { Packs } from './Packs'
 import css from './run.module.css'
 
 export function Environment({ detail }: { detail: RunDetail }) {
@@ -60,6 +61,7 @@ export function Environment({ detail }: { detail: RunDetail }) {
             ]}
           />
         </Panel>
+        {env.digest && <Packs digest={env.digest} />}
         {vars.length > 0 && (
           <Panel title={t('variables')}>
             <Facts

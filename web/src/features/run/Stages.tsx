@@ -17,7 +17,7 @@ export function Stages({ stages }: { stages: StageView[] }) {
         rows={stages}
         rowKey={(stage) => stage.name}
         columns={[
-          { id: 'name', title: t('stage'), cell: (stage) => <b style={{ fontWeight: 500 }}>{stage.name}</b> },
+          { id: 'name', title: t('stage'), cell: (stage) => <Name stage={stage} /> },
           {
             id: 'state',
             title: t('col_state'),
@@ -51,5 +51,19 @@ export function Stages({ stages }: { stages: StageView[] }) {
         ]}
       />
     </Panel>
+  )
+}
+
+/** A stage that is a run of its own leads to it. */
+function Name({ stage }: { stage: StageView }) {
+  const name = <b style={{ fontWeight: 500 }}>{stage.name}</b>
+  if (!stage.run_id) return name
+  return (
+    <>
+      <Link to="/runs/$run" params={{ run: stage.run_id }}>
+        {name}
+      </Link>{' '}
+      <span className="dim">{stage.run}</span>
+    </>
   )
 }

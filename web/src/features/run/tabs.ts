@@ -13,6 +13,7 @@ export const TABS: Tab[] = [
   { id: 'logs', title: 'tab_logs' },
   { id: 'params', title: 'tab_params', count: (d) => Object.keys(d.spec.params ?? {}).length },
   { id: 'code', title: 'tab_code' },
+  { id: 'docs', title: 'tab_docs' },
   { id: 'environment', title: 'tab_environment' },
   { id: 'checkpoints', title: 'tab_checkpoints', count: (d) => d.checkpoints?.length ?? 0 },
   { id: 'artifacts', title: 'tab_artifacts', count: (d) => d.artifacts?.length ?? 0 },
