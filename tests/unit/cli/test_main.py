@@ -174,7 +174,9 @@ def test_only_up_and_quickstart_may_load_the_server() -> None:
 def test_every_text_is_there_in_both_languages() -> None:
     for name in main.COMMANDS:
         for lang in ("en", "zh"):
-            assert f"cli.about.{name}" in catalogue(lang)
+            about = catalogue(lang)[f"cli.about.{name}"]
+            assert not about.endswith((".", "。")), f"{name}: a line of a list, not a sentence"
+            assert about[0] == about[0].lower(), f"{name}: lines of the list begin small"
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
