@@ -45,6 +45,9 @@ HERE = Path(__file__).resolve().parent
 RESULT = HERE / "results" / "tracking.json"
 PARTS = ("ingest", "client", "history", "bucketed", "search", "call", "long", "wide")
 KEYS = 100
+SPEC = json.dumps(
+    {"command": ["python", "train.py"], "env": {f"NAME_{at}": "value" * 8 for at in range(20)}}
+)  # rows as wide as real ones
 LOGGER = """
 import json, sys, time, trackbed
 points, keys = int(sys.argv[1]), 100
@@ -448,38 +451,41 @@ def search(rows: Rows, folder: Path, *, on_postgres: bool) -> None:
 
 
 def seed_runs(url: str, count: int) -> None:
-    """Runs with three metrics and a param each, by the rooms' own statements."""
+    """Runs with three metrics and two params each: the rows that the rooms' own statements would write, a table at a time."""
     from sqlalchemy import insert, select
 
     from trackbed.access.tables import project, space
-    from trackbed.tracking import facts
-    from trackbed.tracking.ingest_summary import store
+    from trackbed.tracking.ingest_summary import row_of
+    from trackbed.tracking.ingest_tables import metric, param
     from trackbed.tracking.metrics_state import State
     from trackbed.tracking.runs_tables import run as table
 
     db = Database.open(url, clock=SystemClock())
     try:
         home = db.read(lambda tx: (tx.one(select(space)), tx.one(select(project))))
-        for start in range(0, count, 1000):
 
-            def some(tx: Tx, start: int = start) -> None:
-                values = []
-                for at in range(start, min(start + 1000, count)):
-                    values.append({
-                        "id": new_id("run"), "space_id": home[0].id, "space": home[0].name,
-                        "project_id": home[1].id if home[1] else "prj_x", "project": "demo", "number": 1_000_000 + at,
-                        "name": f"run-{at}", "owner_id": "per_x", "owner": "ada", "state": "finished", "spec": "{}",
-                        "tags": '["third"]' if at % 3 == 0 else "[]", "created_us": tx.now_us + at, "ended_us": tx.now_us + at,
-                    })  # fmt: skip
-                tx.execute(insert(table), values)
-                for at, row in enumerate(values, start):
-                    facts.begin(tx, row["id"], {"lr": (0.001, 0.01, 0.1)[at % 3], "seed": at})
-                    loss = (at * 7919 % 100_003) / 100_003
-                    state = {(key, 0): State(count=1, last=value, last_step=1, min=value, max=value, first=value)
-                             for key, value in (("loss", loss), ("acc", at / 1e6), ("lr", 0.1))}  # fmt: skip
-                    store(tx, row["id"], state)
+        def some(tx: Tx, part: range) -> None:
+            ids = {at: new_id("run") for at in part}
+            tx.execute(insert(table), [{
+                "id": ids[at], "space_id": home[0].id, "space": home[0].name,
+                "project_id": home[1].id if home[1] else "prj_x", "project": "demo", "number": 1_000_000 + at,
+                "name": f"run-{at}", "owner_id": "per_x", "owner": "ada", "state": "finished", "spec": SPEC,
+                "tags": '["third"]' if at % 3 == 0 else "[]", "created_us": tx.now_us + at, "ended_us": tx.now_us + at,
+            } for at in part])  # fmt: skip
+            lrs = {at: (0.001, 0.01, 0.1)[at % 3] for at in part}
+            tx.execute(insert(param), [
+                {"run_id": ids[at], "name": name, "value": json.dumps(value), "number": float(value)}
+                for at in part for name, value in (("lr", lrs[at]), ("seed", at))
+            ])  # fmt: skip
+            tx.execute(insert(metric), [
+                row_of(ids[at], key, 0, State(count=1, last=value, last_step=1, min=value, max=value, first=value))
+                for at in part
+                for key, value in (("loss", (at * 7919 % 100_003) / 100_003), ("acc", at / 1e6), ("lr", 0.1))
+            ])  # fmt: skip
 
-            db.write(some, actor=SYSTEM.actor, lane="bulk")
+        for start in range(0, count, 10_000):
+            part = range(start, min(start + 10_000, count))
+            db.write(lambda tx, part=part: some(tx, part), actor=SYSTEM.actor, lane="bulk")
     finally:
         db.close()
 

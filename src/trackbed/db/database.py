@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import Engine, Row, select, update
+from sqlalchemy import Engine, Row, select, text, update
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 
@@ -25,6 +25,10 @@ from trackbed.domain.scope import SYSTEM, Actor
 T = TypeVar("T")
 R = TypeVar("R", bound=ReadTx)
 log = logging.getLogger("trackbed.db")
+_INDEXES = {
+    "sqlite": "SELECT name FROM sqlite_master WHERE type = 'index'",
+    "postgresql": "SELECT indexname AS name FROM pg_indexes WHERE schemaname = current_schema()",
+}
 
 
 class Database:
@@ -73,6 +77,7 @@ class Database:
 
     def _make(self, tx: Tx) -> None:
         metadata.create_all(tx.connection)
+        self._index(tx)
         row = tx.one(select(stamp))
         if row is None:
             tx.execute(
@@ -85,6 +90,17 @@ class Database:
         elif row.program != version("trackbed"):
             tx.execute(update(stamp).values(program=version("trackbed")))
         self._journal.prepare(tx)
+
+    def _index(self, tx: Tx) -> None:
+        """Make indexes that tables from before do not have, and drop those that a table names as `outgrown`."""
+        stand = {row.name for row in tx.rows(text(_INDEXES[tx.connection.dialect.name]))}
+        for table in metadata.sorted_tables:
+            for index in sorted(table.indexes, key=lambda one: str(one.name)):
+                if index.name not in stand:
+                    index.create(tx.connection)
+            for name in table.info.get("outgrown", ()):
+                if name in stand:
+                    tx.execute(text(f"DROP INDEX {name}"))
 
     def write(self, fn: Callable[[Tx], T], *, actor: Actor, lane: Lane = "control") -> T:
         """Return what `fn` returned once it is durable; raise what it raised, with nothing of it kept.

@@ -5,6 +5,7 @@ asked for by `Unread`, fetched outside, and the work begins anew with it.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -148,15 +149,17 @@ def at_the_end(state: State, group: Group) -> State | None:
 
 
 def store(tx: Tx, run_id: str, changed: dict[Stream, State]) -> None:
-    rows = [
-        {
-            "run_id": run_id, "key": key, "rank": rank, "last": None if state.last != state.last else state.last,
-            "min": state.min, "max": state.max, "last_step": state.last_step, "state": _encode(state),
-        }
-        for (key, rank), state in changed.items()
-    ]  # fmt: skip
+    rows = [row_of(run_id, key, rank, state) for (key, rank), state in changed.items()]
     if rows:
         tx.execute(_STORE, rows)
+
+
+def row_of(run_id: str, key: str, rank: int, state: State) -> dict[str, Any]:
+    """Return a summary as a row of the metric table."""
+    return {
+        "run_id": run_id, "key": key, "rank": rank, "last": None if state.last != state.last else state.last,
+        "min": state.min, "max": state.max, "last_step": state.last_step, "state": _encode(state),
+    }  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,9 @@ metric = Table(
     Column("max", Float, nullable=True),
     Column("last_step", Integer, nullable=False),
     Column("state", LargeBinary, nullable=False),  # metrics_state.State, exact
-    Index("metric_by_value", "key", "rank", "last", "run_id"),
+    # by run: filters, orders and groups walk it beside the index of the runs table, both in the order of ids
+    Index("metric_by_key", "key", "run_id", "rank", "last", "min", "max"),
+    info={"outgrown": ("metric_by_value",)},
 )
 
 definition = Table(
@@ -95,7 +97,10 @@ param = Table(
     Column("name", Text, primary_key=True),
     Column("value", Text, nullable=False),  # JSON; what is not finite as {"$float": "NaN"}
     Column("number", Float, nullable=True),  # of numbers, for searches; NULL for NaN
-    Index("param_by_number", "name", "number", "run_id"),
+    # values may be long, which PostgreSQL refuses in an index
+    Index("param_by_name", "name", "run_id", "number").ddl_if(dialect="postgresql"),
+    Index("param_by_name_value", "name", "run_id", "number", "value").ddl_if(dialect="sqlite"),
+    info={"outgrown": ("param_by_number",)},
 )
 
 line = Table(

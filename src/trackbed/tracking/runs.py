@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from sqlalchemy import Column, ColumnElement, Row, Select, and_, func, insert, or_, select, update
+from sqlalchemy import Column, ColumnElement, Row, Select, and_, func, insert, literal, or_, select, update
+from sqlalchemy.sql import visitors
 
 from trackbed.base.errors import BadInput, Conflict, Fault, NotFound
 from trackbed.db import ReadTx, Tx, scope_clause
@@ -182,26 +183,34 @@ def list_runs(
     """
     key = run.c.created_us if order is None else order
     conditions = [scope_clause(run, scope), *where]
-    total = int(tx.scalar(select(func.count()).select_from(run).where(*conditions)) or 0)
     # Ids and keys first: sorting whole rows would carry specs and environments of all runs through the sorter.
-    if isinstance(key, Column):
+    if isinstance(key, Column) and not any(map(_looks_up, conditions)):
         ident, value = run.c.id, key
-        keyed = select(ident, value.label("order_key")).where(*conditions)
-    else:  # looked up once a run, not once in every clause below
+        count = select(func.count()).select_from(run).where(*conditions)
+        keyed = select(ident, value.label("order_key"), literal(None).label("total")).where(*conditions)
+    else:  # found once, to be counted and to be sorted
         sought = select(run.c.id, key.label("order_key")).where(*conditions).cte("sought").prefix_with("MATERIALIZED")
         ident, value = sought.c.id, sought.c.order_key
-        keyed = select(ident, value)
+        count = select(func.count()).select_from(sought)
+        keyed = select(ident, value, count.scalar_subquery().label("total"))
     if cursor:
         keyed = keyed.where(_behind(value, ident, _decode_cursor(cursor), descending=descending))
     limit = max(1, min(limit, MAX_PAGE))
     by_value = value.desc() if descending else value.asc()
-    by_value = by_value.nulls_last() if getattr(value, "nullable", True) else by_value  # else an index is of use
+    by_value = by_value.nulls_last() if getattr(key, "nullable", True) else by_value  # else it only costs time
     found = tx.rows(keyed.order_by(by_value, ident.desc() if descending else ident.asc()).limit(limit + 1))
+    counted = found[0].total if found else None
+    total = int(tx.scalar(count) or 0) if counted is None else int(counted)
     more = len(found) > limit
     found = found[:limit]
     whole = {row.id: row for row in tx.rows(select(run).where(run.c.id.in_([row.id for row in found])))}
     following = _encode_cursor(found[-1].order_key, found[-1].id) if more else ""
     return [whole[row.id] for row in found], following, total
+
+
+def _looks_up(condition: ColumnElement[bool]) -> bool:
+    """Whether a condition asks another table."""
+    return any(part.__visit_name__ == "select" for part in visitors.iterate(condition))
 
 
 def _behind(

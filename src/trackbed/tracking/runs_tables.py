@@ -63,6 +63,26 @@ run = Table(
     Index("run_by_created", "created_us", "id"),
     Index("run_by_project", "project_id", "created_us", "id"),
     Index("run_by_owner", "owner_id", "created_us"),
+    # All that tables of runs filter and order by, without the wide columns; names may be too long for PostgreSQL.
+    Index(
+        "run_listed",
+        "space_id",
+        "id",
+        "project",
+        "created_us",
+        "state",
+        "owner",
+        "name",
+        "tags",
+        "number",
+        "cards",
+        "outside",
+        "started_us",
+        "ended_us",
+        "priority",
+        "cause",
+    ).ddl_if(dialect="sqlite"),
+    Index("run_listed_narrow", "space_id", "project", "created_us", "id", "state").ddl_if(dialect="postgresql"),
 )
 
 attempt = Table(

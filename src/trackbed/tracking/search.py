@@ -34,6 +34,7 @@ _TIMES = {
     "created": run.c.created_us, "queued": run.c.queued_us, "started": run.c.started_us, "ended": run.c.ended_us,
     "contact": run.c.contact_us,
 }  # fmt: skip
+_INDEXED = ("state", "owner", "project")
 _OTHERS = ("tags", "ref", "outside", "duration")
 FIELDS = tuple(sorted([*_TEXTS, *_NUMBERS, *_TIMES, *_OTHERS]))
 _AGO = re.compile(r"(?P<time>.+?)\s+ago")
@@ -61,6 +62,26 @@ def _instr(element: Any, compiler: Any, **how: Any) -> str:
     return f"instr({compiler.process(element.clauses, **how)})"
 
 
+class _listed(FunctionElement[Any]):  # noqa: N801 - a function of the database
+    """A column for which SQLite looks up no other index than the one of lists: without statistics it guesses wrong."""
+
+    inherit_cache = True
+
+    def __init__(self, column: ColumnElement[Any]) -> None:
+        super().__init__(column)
+        self.type = column.type
+
+
+@compiles(_listed)
+def _as_it_is(element: Any, compiler: Any, **how: Any) -> str:
+    return str(compiler.process(element.clauses, **how))
+
+
+@compiles(_listed, "sqlite")
+def _no_index(element: Any, compiler: Any, **how: Any) -> str:
+    return f"+{compiler.process(element.clauses, **how)}"
+
+
 def compile(text: str, *, now_us: int | None = None) -> ColumnElement[bool]:
     """Return a filter as a condition over the run table; an empty one is always true.
 
@@ -85,7 +106,8 @@ def order(text: str) -> ColumnElement[Any] | None:
         return _metric(field).scalar_subquery()
     if field.group == "params":
         stmt = select(param.c.number).where(param.c.run_id == run.c.id, param.c.name == field.name)
-        return stmt.scalar_subquery()
+        # what has no number has none to order by either; said, so that SQLite takes the index that holds the number
+        return stmt.where(param.c.number >= -math.inf).correlate(run).scalar_subquery()
     name = {"created_us": "created", "ref": "number"}.get(field.name, field.name)
     column = (_TEXTS | _NUMBERS | _TIMES).get(name)
     if name == "duration":
@@ -115,7 +137,8 @@ def _aggregate(field: Field) -> ColumnElement[Any]:
 
 def _metric(field: Field) -> Any:
     """Return the select of one metric of the run of the outer query; of rank 0, whose values stand for the run."""
-    stmt = select(_aggregate(field)).where(metric.c.run_id == run.c.id, metric.c.key == field.name, metric.c.rank == 0)
+    # no rank is less than 0; with "=" SQLite would take the unique index, and read each row for its value
+    stmt = select(_aggregate(field)).where(metric.c.run_id == run.c.id, metric.c.key == field.name, metric.c.rank <= 0)
     return stmt.correlate(run)
 
 
@@ -142,7 +165,8 @@ def _plain(test: Comparison, now_us: int) -> ColumnElement[bool]:
     if name == "tags":
         return _tags(test)
     if name in _TEXTS:
-        return _text(_TEXTS[name], test)
+        column = _TEXTS[name]
+        return _text(_listed(column) if name in _INDEXED else column, test)
     if name == "ref":
         return _text(run.c.project + "#" + cast(run.c.number, Text), test)
     if name in _NUMBERS:
@@ -150,7 +174,8 @@ def _plain(test: Comparison, now_us: int) -> ColumnElement[bool]:
     if name == "duration":
         return _compared(_duration(), test, _seconds)
     if name in _TIMES:
-        return and_(_TIMES[name] > 0, _compared(_TIMES[name], test, lambda value: _time(value, test, now_us)))
+        column = _listed(_TIMES[name])
+        return and_(column > 0, _compared(column, test, lambda value: _time(value, test, now_us)))
     if name == "outside":
         wanted = [1 if value in (True, 1.0) else 0 for value in test.values]
         return _COMPARE.get(test.operator, _COMPARE["="])(run.c.outside, wanted[0])

@@ -131,12 +131,13 @@ class Board:
 
     def pages(self) -> dict[str, str]:
         run, failed = f"/runs/{self.outside}", f"/runs/{self.failed}"
-        tabs = ("params", "code", "environment", "checkpoints", "artifacts", "lineage")
+        tabs = ("params", "code", "docs", "environment", "checkpoints", "artifacts", "lineage")
         return {
             "runs": "/runs", "groups": "/runs?group=state&cols=state,name,metrics.train%2Floss",
             "compare": f"/compare?runs={self.outside},{self.failed}",
             "compare-params": f"/compare?tab=params&runs={self.outside},{self.failed}",
             "diff": f"/diff/{self.failed}/{self.outside}", "new": "/new", "summary": run, "metrics": f"{run}/metrics", "metrics-table": f"{run}/metrics?table=1",
             "failed": failed, "logs": f"{failed}/logs", **{tab: f"{failed}/{tab}" for tab in tabs}, "pool": "/pool",
-            "datasets": "/datasets", "dataset": "/datasets/words", "models": "/models", "settings": "/settings",
+            "datasets": "/datasets", "dataset": "/datasets/words", "models": "/models", "reviews": "/reviews", "repeats": f"/compare?tab=repeats&runs={self.outside},{self.failed}",
+            "settings": "/settings",
         }  # fmt: skip

@@ -14,6 +14,7 @@ const ROOTS: Record<string, Key> = {
   pool: 'nav_pool',
   datasets: 'nav_datasets',
   models: 'nav_models',
+  reviews: 'nav_reviews',
   settings: 'nav_settings',
 }
 

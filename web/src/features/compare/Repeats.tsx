@@ -24,10 +24,12 @@ export function Judged({ found }: { found: Comparison }) {
   const metrics = found.metrics ?? []
   const matched = found.matched ?? []
   return (
-    <div style={{ display: 'grid', gap: 16, padding: '12px 0' }}>
+    <div style={{ display: 'grid', gap: 16, padding: '12px 20px 20px' }}>
       <p className="dim" style={{ margin: 0, fontSize: 13 }}>
         {t('repeats_note')}{' '}
-        {matched.length > 0 ? t('repeats_matched', { what: matched.join(', ') }) : t('repeats_differ')}
+        {matched.length > 0
+          ? t('repeats_matched', { what: matched.map((one) => word('condition', one)).join(', ') })
+          : t('repeats_differ')}
       </p>
       <Panel title={t('repeats')} flush>
         <Table

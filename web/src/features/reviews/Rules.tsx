@@ -15,7 +15,7 @@ export function Protections() {
       <Async query={query}>
         {(rules) =>
           rules.length === 0 ? (
-            <Empty title={t('protections_none')} command="trackbed review protect path 'configs/*.yaml'" />
+            <Empty title={t('protections_none')} command="trackbed review protect 'configs/*.yaml'" />
           ) : (
             <Table
               label={t('protections')}

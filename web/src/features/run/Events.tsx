@@ -22,9 +22,7 @@ export function Events({ detail }: { detail: RunDetail }) {
     <Panel title={t('events')} flush>
       <Async query={query}>
         {(events) => {
-          const names = new Map(
-            (detail.attempts ?? []).map((attempt) => [attempt.id, t('attempt_n', { n: attempt.number })]),
-          )
+          const names = new Map((detail.attempts ?? []).map((attempt) => [attempt.id, String(attempt.number)]))
           const newest = grouped(events, names).reverse()
           const shown = all ? newest : newest.slice(0, SHOWN)
           return (
