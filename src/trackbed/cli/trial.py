@@ -21,7 +21,7 @@ def show_trial(view: "TrialView") -> None:
         (say("cli.word.steps"), say("cli.trial.steps", steps=report.steps, time=format_duration(report.seconds)) if report.steps else ""),
         (say("cli.word.speed"), _speed(report.steps_per_s, report.step_seconds)),
         (say("cli.word.startup"), "" if report.startup_s is None else format_duration(report.startup_s)),
-        (say("cli.word.memory"), "" if report.peak_rss_bytes is None else format_size(report.peak_rss_bytes)),
+        (say("cli.word.host_memory"), "" if report.peak_rss_bytes is None else format_size(report.peak_rss_bytes)),
         (say("cli.word.card_memory"), _card(report.peak_card_bytes, report.card_bytes)),
         (say("cli.word.checkpoint"), "" if report.checkpoint_bytes is None else format_size(report.checkpoint_bytes)),
         (say("cli.word.loss"), _loss(report.loss)),

@@ -186,7 +186,7 @@ def _finite(
 ) -> None:
     """Note points that are no numbers. A metric that only ever had numbers costs one look at their sum."""
     name = key if key in seen.bad or len(seen.bad) < MOST_BAD_KEYS else REST
-    if math.isfinite(math.fsum(values) if len(values) > 1 else values[0]) and name not in seen.bad:
+    if math.isfinite(sum(values)) and name not in seen.bad:  # not fsum: it raises on inf - inf and on large sums
         return
     for step, ts, value in zip(steps, stamps, values, strict=True):
         if math.isfinite(value):

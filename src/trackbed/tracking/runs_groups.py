@@ -60,7 +60,17 @@ class _Group:
     runs: int = 0
     created_us: int = 0
     states: dict[str, int] = field(default_factory=dict[str, int])
-    moments: list[_Moments] = field(default_factory=list[_Moments])
+    rows: list[Sequence[Any]] = field(default_factory=list[Sequence[Any]])  # five figures of each metric, per state
+
+    def spreads(self, names: Sequence[str]) -> dict[str, GroupSpread]:
+        """Add up what its rows say of each metric. Of shown groups only: there may be as many groups as runs."""
+        found: dict[str, GroupSpread] = {}
+        for at, name in enumerate(names):
+            whole = _Moments()
+            for row in self.rows:
+                whole.add(_moments(row[5 * at : 5 * at + 5]))
+            found[name] = whole.spread()
+        return found
 
 
 def groups(
@@ -81,7 +91,7 @@ def groups(
     """
     fields = _fields(by)
     asked = _metrics(metrics)
-    found = _merged(tx.rows(_statement(fields, asked, [scope_clause(run, scope), *where])), fields, len(asked))
+    found = _merged(tx.rows(_statement(fields, asked, [scope_clause(run, scope), *where])), fields)
     ordered = sorted(found.items(), key=lambda one: (-one[1].runs, -one[1].created_us))
     tags = {
         tag for key in found for one, tag in zip(fields, key, strict=True) if one.name == "tags" and tag is not None
@@ -90,7 +100,7 @@ def groups(
         RunGroup(
             values=[plain(msgspec.json.decode(part)) if part is not None else None for part in key],
             runs=group.runs, states=group.states, created_us=group.created_us,
-            metrics={name: moments.spread() for name, moments in zip(metrics, group.moments, strict=True)},
+            metrics=group.spreads(metrics),
             filter=" and ".join(_test(one, part, tags) for one, part in zip(fields, key, strict=True)),
         )
         for key, group in ordered[: max(1, min(limit, MOST_GROUPS))]
@@ -132,7 +142,7 @@ def _statement(fields: list[Field], asked: list[Field], where: list[ColumnElemen
     values: list[ColumnElement[Any]] = []
     for at, one in enumerate(asked):
         joined = metric.alias(f"m{at}")
-        mine = and_(joined.c.run_id == run.c.id, joined.c.key == one.name, joined.c.rank == 0)
+        mine = and_(joined.c.run_id == run.c.id, joined.c.key == one.name, joined.c.rank <= 0)
         source = source.outerjoin(joined, mine)
         value = joined.c[one.aggregate]
         values += [
@@ -149,20 +159,18 @@ def _statement(fields: list[Field], asked: list[Field], where: list[ColumnElemen
     return select(*parts, *sums).group_by(*parts)
 
 
-def _merged(rows: Sequence[Any], fields: list[Field], metrics: int) -> dict[tuple[str | None, ...], _Group]:
+def _merged(rows: Sequence[Any], fields: list[Field]) -> dict[tuple[str | None, ...], _Group]:
     """Rows of one state and one list of tags into groups of one tag each and all states."""
     found: dict[tuple[str | None, ...], _Group] = {}
     width = len(fields)
     for row in rows:
         state, runs, created_us = row[width : width + 3]
-        moments = [_moments(row[width + 3 + 5 * at : width + 8 + 5 * at]) for at in range(metrics)]
         for key in product(*(_parts(one, raw) for one, raw in zip(fields, row[:width], strict=True))):
-            group = found.setdefault(key, _Group(moments=[_Moments() for _ in range(metrics)]))
+            group = found.setdefault(key, _Group())
             group.runs += runs
             group.states[state] = group.states.get(state, 0) + runs
             group.created_us = max(group.created_us, created_us)
-            for mine, more in zip(group.moments, moments, strict=True):
-                mine.add(more)
+            group.rows.append(row[width + 3 :])
     return found
 
 

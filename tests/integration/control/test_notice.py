@@ -223,3 +223,36 @@ def test_frames_that_were_swept_away_unseen_do_not_hold_up_what_follows(world: A
     pos, seen = world.app.db.read(lambda tx: anomalies.load(tx, run_id))
     assert (pos, seen.missed_frames) == (2, 1)
     assert [one.first_step for one in found(world, run_id).anomalies] == [2]
+
+
+@pytest.mark.parametrize("values", [[math.inf, -math.inf, math.nan], [1e308, 1e308, 1e308, math.nan]])
+def test_both_infinities_and_sums_too_large_are_looked_at_like_any_nan(world: Any, values: list[float]) -> None:
+    run_id, _ = world.started()
+    voice, loop = Voice(world, run_id), Notice()
+    voice.log_many([(step, {"loss": value}) for step, value in enumerate(values)])
+    loop.tick(world.app)
+    assert ("run.anomaly", "non_finite", "loss") in told(world, run_id)
+
+
+def test_a_run_that_cannot_be_looked_at_does_not_keep_the_others_from_it(
+    world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (bad, _), (good, _) = world.started(), world.started()
+    Voice(world, bad).log(1, broken=math.nan)
+    Voice(world, good).log(1, loss=math.nan)
+    look = anomalies.look
+
+    def fails(seen: Any, batch: Any, now_us: int) -> Any:
+        if any("broken" in columns.keys for _, _, columns in batch.frames):
+            raise RuntimeError("no such point")
+        return look(seen, batch, now_us)
+
+    loop = Notice()
+    monkeypatch.setattr(anomalies, "look", fails)
+    loop.tick(world.app)
+    assert told(world, good) == [("run.anomaly", "non_finite", "loss")]
+    assert told(world, bad) == []
+    monkeypatch.setattr(anomalies, "look", look)
+    world.clock.advance(61)
+    loop.tick(world.app)
+    assert ("run.anomaly", "non_finite", "broken") in told(world, bad)

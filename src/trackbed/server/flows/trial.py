@@ -8,6 +8,7 @@ files of the whole one, so that a node fetches no more than that. That it has en
 ended it.
 """
 
+import logging
 import posixpath
 from collections.abc import Sequence
 
@@ -45,6 +46,7 @@ from trackbed.workflow.trial import (
     trial_spec,
 )
 
+log = logging.getLogger("trackbed.trial")
 _MOST_POINTS = 20_000
 _FULL = 0.95  # of a card's memory: near enough to its end to be said
 
@@ -118,7 +120,13 @@ def settle(app: App, *, actor: Actor) -> int:
     """Look at trials that have ended; let the runs go that may, and say of the others what speaks against it."""
     done = 0
     for trial_id in app.db.read(_ended):
-        report, reason = app.db.read(lambda tx, one=trial_id: _outcome(app, tx, one))
+        try:
+            report, reason = app.db.read(lambda tx, one=trial_id: _outcome(app, tx, one))
+        except (
+            Exception
+        ):  # the pool goes on, and so does the trial: held with a word why, where it would else stop the queue
+            log.exception("the points of trial %s could not be read", trial_id)
+            report, reason = TrialReport(), app.db.read(lambda tx, one=trial_id: _unread(tx, one))
         done += app.db.write(lambda tx, one=trial_id: _settle(app, tx, one, report, reason), actor=actor)  # noqa: B023
     return done
 
@@ -132,6 +140,11 @@ def _outcome(app: App, tx: ReadTx, trial_id: str) -> tuple[TrialReport, Reason |
     rows = trials.of_run(tx, trial_id)
     report = report_of(app, tx, runs.get(tx, trial_id), runs.spec_of(runs.get(tx, rows[0].run_id)))
     return report, _against(tx, trial_id, report)
+
+
+def _unread(tx: ReadTx, trial_id: str) -> Reason:
+    about = {"trial": trial_id, "run": trials.of_run(tx, trial_id)[0].run_id}
+    return Reason(code="trial_unread", params={key: runs.ref_of(runs.get(tx, one)) for key, one in about.items()})
 
 
 def _against(tx: ReadTx, trial_id: str, report: TrialReport) -> Reason | None:

@@ -4,6 +4,7 @@ Within two seconds of its arrival a NaN, a spike or a slow step is on the record
 lane and away from the senders; a run whose frames come faster than they can be looked at is caught up slice by slice.
 """
 
+import logging
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +22,9 @@ from trackbed.tracking.runs_tables import run
 ACTOR = Actor(ActorKind.SYSTEM, "notice", "notice")
 STORE_EVERY_S = 5.0  # a state without news is written this often
 ALL_EVERY_S = 30.0  # between two looks for runs that are over and whose frames came late
+AGAIN_EVERY_S = 60.0  # between two looks at a run that could not be looked at
 YOUNG_US = 3600 * 1_000_000
+log = logging.getLogger("trackbed.notice")
 _ACTIVE = [state.value for state in ACTIVE]
 
 
@@ -39,6 +42,7 @@ class Notice:
 
     known: dict[str, _Known] = field(default_factory=dict[str, _Known])
     all_s: float = -ALL_EVERY_S
+    again_s: dict[str, float] = field(default_factory=dict[str, float])
 
     def tick(self, app: App) -> None:
         now_s = app.clock.monotonic_s()
@@ -48,11 +52,16 @@ class Notice:
         known = list(self.known)
         rows = app.db.read(lambda tx: _candidates(tx, known, everything=everything))
         for row in rows:
+            if now_s < self.again_s.get(row.id, 0.0):
+                continue
             try:
                 self._look(app, row, now_s)
-            except BaseException:
+                self.again_s.pop(row.id, None)
+            except Exception:  # a run that cannot be looked at must not keep the others from being looked at
                 self.known.pop(row.id, None)  # what is stored is what counts
-                raise
+                self.again_s[row.id] = now_s + AGAIN_EVERY_S
+                log.exception("run %s could not be looked at; again in %d s", row.id, AGAIN_EVERY_S)
+                continue
             if row.state not in _ACTIVE:
                 self.known.pop(row.id, None)
 

@@ -23,7 +23,7 @@ export function Pinned({ detail }: { detail: RunDetail }) {
                   `${t('data')} ${name}`,
                   <span key={name}>
                     {pin.dataset ? (
-                      <Link to="/datasets/$name" params={{ name: pin.dataset }}>
+                      <Link to="/datasets/$name" params={{ name: pin.dataset }} style={{ textDecoration: 'underline' }}>
                         {pin.dataset}@{pin.version}
                       </Link>
                     ) : (
