@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from trackbed.base import messages
 from trackbed.base.errors import BadInput
+from trackbed.base.units import parse_duration, parse_size
 
 if TYPE_CHECKING:
     from trackbed.client.api import Client
@@ -65,6 +66,22 @@ def language() -> str:
 def say(code: str, /, **params: Any) -> str:
     """Return a sentence of the catalogue in the chosen language."""
     return messages.render(code, params, _current.lang)
+
+
+def seconds(text: str, option: str) -> float:
+    """Return the seconds of a time given with an option. Raises BadInput with the option's name."""
+    try:
+        return parse_duration(text)
+    except ValueError:
+        raise BadInput("cli_bad_duration", value=text, option=option) from None
+
+
+def size_bytes(text: str) -> int:
+    """Return the bytes of a size given with an option. Raises BadInput."""
+    try:
+        return parse_size(text)
+    except ValueError:
+        raise BadInput("spec_bad_size", value=text) from None
 
 
 def has(code: str) -> bool:

@@ -7,9 +7,9 @@ import typer
 
 from trackbed.base.errors import Denied
 from trackbed.base.home import home, store_url
-from trackbed.base.units import format_size, parse_duration
+from trackbed.base.units import format_size
 from trackbed.cli import output
-from trackbed.cli.context import client, say
+from trackbed.cli.context import client, say, seconds, size_bytes
 from trackbed.cli.options import group
 
 if TYPE_CHECKING:
@@ -58,20 +58,18 @@ def settings(
     low_water: Annotated[str, typer.Option("--low-water", metavar="TIME", help=say("cli.opt.store_low_water"))] = "",
     capacity: Annotated[str, typer.Option("--capacity", metavar="SIZE", help=say("cli.opt.store_capacity"))] = "",
 ) -> None:
-    from trackbed.base.units import parse_size
-
     with client() as api:
         now = api.pool.store().settings
         if gc_every:
-            now.gc_every_s = 0.0 if gc_every == "off" else parse_duration(gc_every)
+            now.gc_every_s = 0.0 if gc_every == "off" else seconds(gc_every, "--gc-every")
         if grace:
-            now.gc_grace_s = parse_duration(grace)
+            now.gc_grace_s = seconds(grace, "--grace")
         if dry_run is not None:
             now.gc_dry_run = dry_run
         if low_water:
-            now.low_water_h = parse_duration(low_water) / 3600
+            now.low_water_h = seconds(low_water, "--low-water") / 3600
         if capacity:
-            now.capacity_bytes = parse_size(capacity)
+            now.capacity_bytes = size_bytes(capacity)
         if gc_every or grace or low_water or capacity or dry_run is not None:
             now = api.pool.set_store(now)
     if output.emit_json(now):
@@ -124,7 +122,7 @@ def gc(
 ) -> None:
     from trackbed.wire.store import CollectRequest
 
-    asked = CollectRequest(dry_run=dry_run, grace_s=parse_duration(grace), compact=not no_compact)
+    asked = CollectRequest(dry_run=dry_run, grace_s=seconds(grace, "--grace"), compact=not no_compact)
     with client() as api:
         reply = api.pool.collect_store(asked)
     if output.emit_json(reply):

@@ -4,9 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from trackbed.base.units import parse_duration
 from trackbed.cli import output
-from trackbed.cli.context import LONG_S, client, say
+from trackbed.cli.context import LONG_S, client, say, seconds
 from trackbed.cli.options import Run
 from trackbed.cli.show import reason_text
 
@@ -21,7 +20,7 @@ def wait(
     ] = "",
 ) -> int:
     with client(patience_s=LONG_S) as api:
-        detail = api.wait(run, timeout_s=parse_duration(timeout) if timeout else None)
+        detail = api.wait(run, timeout_s=seconds(timeout, "--timeout") if timeout else None)
     if not output.emit_json(detail.run):
         output.line(ended_text(detail))
     return exit_status(detail)

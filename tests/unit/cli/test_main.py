@@ -240,3 +240,12 @@ def test_every_command_that_a_sentence_sends_people_to_is_there(lang: str) -> No
                 if word.startswith("-") and len(word) > 1 and word.rstrip(".") not in known
             ]
     assert lost == []
+
+
+def test_an_option_that_is_no_time_or_size_is_wrong_input_by_its_name() -> None:
+    assert context.seconds("1h30m", "--grace") == 5400
+    with pytest.raises(BadInput) as wrong:
+        context.seconds("banana", "--gc-every")
+    assert wrong.value.params == {"value": "banana", "option": "--gc-every"}
+    with pytest.raises(BadInput):
+        context.size_bytes("banana")
