@@ -143,17 +143,26 @@ def _history(check: str) -> int:
     head = [say(f"cli.word.{name}") for name in ("created", "node", "check", "verdict", "value", "what")]
     rows = [
         [output.when(one.time_us), one.node, one.check, output.state(one.verdict, "verdict"),
-         f"{one.value:.4g} {one.unit}".strip(), look_text(one)]
+         measured(one.value, one.unit), look_text(one)]
         for one in found
     ]  # fmt: skip
     output.table(head, rows, empty=say("cli.doctor.no_history"))
     return 0
 
 
+def measured(value: float, unit: str) -> str:
+    """Return what a look measured, as a person reads it."""
+    if unit == "B":
+        return format_size(int(value))
+    return f"{round(value, 2):g} {unit}".strip() if abs(value) < 1e6 else f"{value:.4g} {unit}"
+
+
 def look_text(look: "NodeCheck") -> str:
     """Return the sentence of one look of the server at a node."""
     if "fault" in look.params:
         return say("doctor.fault", check=look.check, fault=look.params["fault"])
+    if look.check == "packages":
+        return say(f"doctor.packages_{look.params['changed']}", **look.params)
     return say(f"doctor.{look.check}", **look.params)
 
 

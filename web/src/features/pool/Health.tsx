@@ -102,9 +102,11 @@ function Checks({ label, rows, onOpen }: ChecksProps) {
 }
 
 function found(one: NodeCheck): string {
-  return 'fault' in (one.params ?? {})
-    ? sentence('doctor.fault', { check: one.check, ...one.params })
-    : sentence(`doctor.${one.check}`, one.params)
+  const params = one.params ?? {}
+  if ('fault' in params) return sentence('doctor.fault', { check: one.check, ...params })
+  // whether packages changed is a sentence each, as in the command line
+  const which = one.check === 'packages' ? `packages_${params.changed}` : one.check
+  return sentence(`doctor.${which}`, params)
 }
 
 function History({ of, onClose }: { of: NodeCheck; onClose: () => void }) {
