@@ -7,6 +7,8 @@ import time
 
 import pytest
 
+from trackbed.testing.pace import slowness
+
 BUDGET_S = 0.150
 
 
@@ -22,4 +24,5 @@ def test_help_takes_at_most_150_ms(words: list[str]) -> None:
         after = os.times()
         cpu = after.children_user + after.children_system - before.children_user - before.children_system
         best = min(best, time.perf_counter() - wall, cpu)
-    assert best <= BUDGET_S, f"{best * 1000:.0f} ms"
+    limit = BUDGET_S * slowness()
+    assert best <= limit, f"{best * 1000:.0f} ms, of {limit * 1000:.0f} on this machine"

@@ -16,6 +16,7 @@ import pytest
 from server_process import Server
 
 from trackbed.testing.database import new_url
+from trackbed.testing.pace import slowness
 
 
 def code_of(answer: httpx.Response) -> tuple[int, str]:
@@ -378,11 +379,14 @@ def test_the_schema_of_the_api_names_its_records(server: Server) -> None:
 # --- start and end ----------------------------------------------------------------------------------------------------
 
 
-def test_it_starts_on_an_empty_folder_within_a_second_or_so_and_leaves_modes_and_a_marker(own_server: Server) -> None:
+def test_it_starts_on_an_empty_folder_in_a_few_seconds_of_a_core_and_leaves_modes_and_a_marker(
+    own_server: Server,
+) -> None:
     server = own_server.start()
     assert server.process is not None
     used = psutil.Process(server.process.pid).cpu_times()
-    assert used.user + used.system < 1.5, "about 0.5 s; the clock on the wall would measure this machine's neighbours"
+    # A second is what it should be. It imports 1,200 modules and registers 190 handlers: see docs/explanation/performance.md, "What is missed"
+    assert used.user + used.system < 2.8 * slowness()
     for path, mode in (
         (server.home, 0o700),
         (server.home / "trackbed.sqlite3", 0o600),

@@ -1,6 +1,7 @@
 """The loss curve of a small training stays what it was: a change that should not move numbers does not."""
 
 import json
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,9 @@ class Listener:
 
     def say(self, line: str) -> None:
         pass
+
+    def phase(self, name: str) -> AbstractContextManager[object]:
+        return nullcontext()
 
 
 def _train(root: Path) -> list[float]:
