@@ -3,11 +3,12 @@ import react from '@vitejs/plugin-react'
 import { defineConfig } from 'vite'
 import { mock } from './mock/server.js'
 import { licences } from './plugins/licences.js'
+import { sentences } from './plugins/sentences.js'
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 
 export default defineConfig({
-  plugins: [react(), licences(), ...(process.env.TRACKBED_MOCK ? [mock()] : [])],
+  plugins: [sentences(), react(), licences(), ...(process.env.TRACKBED_MOCK ? [mock()] : [])],
   resolve: { alias: { '@': here('./src'), '@messages': here('../src/trackbed/base/messages') } },
   build: {
     outDir: here('../src/trackbed/server/static'),

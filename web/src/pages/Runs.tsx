@@ -1,14 +1,12 @@
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
-import { useCallback, useMemo, useRef, useState } from 'react'
+import { lazy, Suspense, useCallback, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { runs as runsQuery } from '@/api/queries'
 import type { RunView, SavedView } from '@/api/types'
-import { Bulk } from '@/features/runs/Bulk'
 import { Columns } from '@/features/runs/Columns'
 import { FilterBox } from '@/features/runs/FilterBox'
 import { GroupPick } from '@/features/runs/GroupPick'
-import { Groups } from '@/features/runs/Groups'
 import { Quick } from '@/features/runs/Quick'
 import { RunsGrid } from '@/features/runs/RunsGrid'
 import { askedColumns, columnOf, type RunColumn, USUAL } from '@/features/runs/runColumns'
@@ -20,6 +18,10 @@ import { useProject } from '@/lib/project'
 import { queryText, type RunsSearch, readRuns } from '@/lib/search'
 import { Empty, ErrorNote, Waiting } from '@/ui/Blocks'
 import { useKeys } from '@/ui/keyboard'
+
+// Shown on demand only: the first page stays light.
+const Bulk = lazy(() => import('@/features/runs/Bulk').then((one) => ({ default: one.Bulk })))
+const Groups = lazy(() => import('@/features/runs/Groups').then((one) => ({ default: one.Groups })))
 
 const STORE = 'trackbed.columns'
 
@@ -126,13 +128,15 @@ export function Runs() {
       {query.isPending && <Waiting />}
       {query.data && runs.length === 0 && <Nothing filtered={Boolean(search.q)} onClear={() => setFilter('')} />}
       {by.length > 0 && runs.length > 0 && (
-        <Groups
-          by={by}
-          metrics={ids.filter((id) => id.startsWith('metrics.')).map((id) => id.slice(8))}
-          filter={search.q ?? ''}
-          project={project}
-          onOpen={(filter) => go({ group: '', q: both(search.q ?? '', filter) })}
-        />
+        <Suspense fallback={<Waiting />}>
+          <Groups
+            by={by}
+            metrics={ids.filter((id) => id.startsWith('metrics.')).map((id) => id.slice(8))}
+            filter={search.q ?? ''}
+            project={project}
+            onOpen={(filter) => go({ group: '', q: both(search.q ?? '', filter) })}
+          />
+        </Suspense>
       )}
       {by.length === 0 && runs.length > 0 && (
         <RunsGrid
@@ -151,7 +155,11 @@ export function Runs() {
       <div className={css.foot}>
         <span className="num">{t('runs_total', { count: total, shown: count(total, locale()) })}</span>
       </div>
-      <Bulk runs={runs.filter((run) => chosen.has(run.id))} onClear={() => setChosen(new Set())} />
+      {chosen.size > 0 && (
+        <Suspense>
+          <Bulk runs={runs.filter((run) => chosen.has(run.id))} onClear={() => setChosen(new Set())} />
+        </Suspense>
+      )}
     </div>
   )
 }
