@@ -102,9 +102,19 @@ def test_what_opens_over_a_page_is_accessible_too(board: Any, axe: str, scheme: 
     assert wrong == []
 
 
+def test_the_first_page_does_not_grow(board: Any) -> None:
+    assert 0 < first_page_bytes(board) <= 312_000
+
+
+@pytest.mark.xfail(
+    strict=True, reason="311 kB: the dialogs of the frame are not loaded on demand yet, docs/explanation/web.md"
+)
 def test_the_first_page_is_light(board: Any) -> None:
-    """JavaScript, compressed, until the runs are there. The aim is 300 kB and is missed by 11: docs/explanation/web.md. It may
-    not grow."""
+    """At most 300 kB of JavaScript, compressed, until the runs are there."""
+    assert first_page_bytes(board) <= 300_000
+
+
+def first_page_bytes(board: Any) -> int:
     page = board.page()
     sizes: dict[str, int] = {}
 
@@ -116,4 +126,4 @@ def test_the_first_page_is_light(board: Any) -> None:
     board.open(page, "/runs")
     page.wait_for_timeout(300)
     page.context.close()
-    assert 0 < sum(sizes.values()) <= 312_000, sizes
+    return sum(sizes.values())
